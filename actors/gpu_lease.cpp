@@ -1,0 +1,293 @@
+#include "actors/gpu_lease.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace gristmill {
+
+gpu_lease::gpu_lease(caf::actor_config& config, gpu_lease_config settings)
+  : gpu_lease_actor::base(config), settings_(std::move(settings)),
+    table_(settings_.table, std::move(settings_.policy)), monitors_(this) {}
+
+gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
+  lease_actions actions;
+  for (auto& entry : settings_.gpus) {
+    table_.add_gpu(std::move(entry), now(), actions);
+    executors_.emplace_back();
+  }
+  settings_.gpus.clear();
+  perform(actions);
+  return {
+    [this](const lease_request& what) { return on_request(what); },
+    [this](const lease_command& what) { return on_command(what); },
+    [this](const device_report& what) { return on_report(what); },
+    [this](const broker_query&) { return table_.snapshot(); },
+    [this](const tick& due) {
+      if (due.generation != generation_)
+        return;
+      timer_.reset();
+      lease_actions todo;
+      table_.on_tick(now(), todo);
+      perform(todo);
+    },
+  };
+}
+
+std::chrono::nanoseconds gpu_lease::now() {
+  return settings_.events.since_start(clock().now());
+}
+
+void gpu_lease::on_exit() {
+  for (auto& [id, h] : holders_)
+    for (auto request : h.open)
+      seam::post(h.handle, lease_ended{request, 0, "the broker ends"});
+  monitors_.clear();
+  holder_ids_.clear();
+  holders_.clear();
+  executors_.clear();
+  settings_.events.close();
+}
+
+// ---- messages
+// ------------------------------------------------------------------------------------
+
+caf::result<lease_ticket> gpu_lease::on_request(const lease_request& what) {
+  auto from = caf::actor_cast<caf::strong_actor_ptr>(current_sender());
+  if (!from)
+    return to_error(
+      {errc::invalid_input, "a lease_request needs a sender: the grant is pushed to it"});
+  auto id = holder_of(from);
+  // Before the table answers: the grant may be among the actions of this very call.
+  holders_[id].open.insert(what.request);
+  lease_actions actions;
+  auto ticket = table_.on_request(id, what, now(), actions);
+  perform(actions);
+  if (ticket)
+    return *ticket;
+  close_request(id, what.request);
+  return to_error(ticket.error());
+}
+
+caf::result<lease_ack> gpu_lease::on_command(const lease_command& what) {
+  lease_actions actions;
+  lease_ack ack;
+  auto instant = now();
+  switch (what.verb) {
+  case lease_verb::cancel: {
+    auto known = holder_ids_.find(caf::actor_cast<caf::actor_addr>(current_sender()));
+    if (known == holder_ids_.end()) {
+      ack.note = "no request of this sender is open";
+      break;
+    }
+    auto id = known->second;
+    ack = table_.on_cancel(id, what.request, instant, actions);
+    if (ack.applied) {
+      // It may have been a lease already; the end of that one is not this holder's business any
+      // more.
+      for (auto& e : executors_)
+        if (e.held_by == id && e.request == what.request)
+          e.held_by = 0;
+      close_request(id, what.request);
+    }
+    break;
+  }
+  case lease_verb::renew:
+    if (what.gpu < executors_.size())
+      ack = table_.on_renew(what.gpu, what.token, instant);
+    else
+      ack.note = fmt::format("there is no GPU {}", what.gpu);
+    break;
+  case lease_verb::release:
+    if (what.gpu < executors_.size())
+      ack = table_.on_release(what.gpu, what.token, what.reason, instant, actions);
+    else
+      ack.note = fmt::format("there is no GPU {}", what.gpu);
+    break;
+  }
+  perform(actions);
+  return ack;
+}
+
+caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
+  auto from = caf::actor_cast<caf::strong_actor_ptr>(current_sender());
+  if (what.gpu >= executors_.size())
+    return lease_ack{false, fmt::format("there is no GPU {}", what.gpu)};
+  if (!from)
+    return lease_ack{false, "a device_report needs a sender: the executor"};
+  auto& e = executors_[what.gpu];
+  lease_actions actions;
+  auto instant = now();
+  if (e.pointer != from) {
+    if (what.state != device_state::up)
+      return lease_ack{false, "the sender is not the executor of this GPU"};
+    // A replacement may come before the news of the old one's death.
+    if (e.pointer) {
+      auto old = e.pointer;
+      e.pointer = nullptr;
+      e.handle = nullptr;
+      table_.on_device_down(what.gpu, "its executor was replaced", instant, actions);
+      perform(actions);
+      actions.clear();
+      close_lease(what.gpu);
+      auto serves_another = false;
+      for (const auto& other : executors_)
+        serves_another = serves_another || other.pointer == old;
+      if (!serves_another)
+        monitors_.unwatch(this, old);
+    }
+    e.pointer = from;
+    e.handle = caf::actor_cast<gpu_executor_actor>(from);
+    auto address = caf::actor_cast<caf::actor_addr>(from);
+    monitors_.watch(this, from, [this, address](const caf::error&) { executor_down(address); });
+  }
+  table_.on_report(what, instant, actions);
+  // Before the actions: the next grant of this GPU may be among them.
+  if (what.state == device_state::verified || what.state == device_state::down)
+    close_lease_if_over(what.gpu);
+  perform(actions);
+  return lease_ack{true, {}};
+}
+
+// ---- actions
+// -------------------------------------------------------------------------------------
+
+void gpu_lease::perform(lease_actions& actions) {
+  for (auto& action : actions)
+    perform(action);
+  set_timer();
+}
+
+void gpu_lease::perform(lease_action& action) {
+  switch (action.kind) {
+  case lease_action_kind::grant:
+    grant(action);
+    break;
+  case lease_action_kind::notify_holder: {
+    auto found = holders_.find(action.holder);
+    if (found == holders_.end())
+      break;
+    seam::tell(this, found->second.handle, action.ended);
+    // With a token it held a GPU, which is still to be verified.
+    if (action.ended.token == 0)
+      close_request(action.holder, action.ended.request);
+    break;
+  }
+  case lease_action_kind::revoke:
+    if (executors_[action.revoke.gpu].handle)
+      seam::tell(this, executors_[action.revoke.gpu].handle, action.revoke);
+    break;
+  case lease_action_kind::reserve: {
+    auto block = action.reserve;
+    settings_.events.keep(this, std::move(action.entry), [this, block](const result<void>& stored) {
+      if (!stored)
+        return; // No token without its block on the disk; the journal's death ends the run.
+      lease_actions todo;
+      table_.on_block_reserved(block.gpu, block.last, now(), todo);
+      perform(todo);
+    });
+    break;
+  }
+  case lease_action_kind::log:
+    settings_.events.note(this, std::move(action.entry));
+    break;
+  }
+}
+
+void gpu_lease::grant(const lease_action& action) {
+  auto& e = executors_[action.granted.granted.gpu];
+  e.held_by = action.holder;
+  e.request = action.granted.request;
+  e.token = action.granted.granted.token;
+  auto found = holders_.find(action.holder);
+  if (found != holders_.end())
+    seam::tell(this, found->second.handle, action.granted, e.pointer);
+}
+
+void gpu_lease::set_timer() {
+  auto next = table_.next_deadline();
+  // A timer cannot be taken back. One that fires too early costs a look at the table; only one that
+  // would fire too late is replaced.
+  if (!next || (timer_ && *timer_ <= *next))
+    return;
+  timer_ = next;
+  auto delay = std::max(*next - now(), std::chrono::nanoseconds{0});
+  seam::tell_later(this, delay, gpu_lease_actor{this}, tick{++generation_});
+}
+
+// ---- holders and executors
+// -----------------------------------------------------------------------
+
+holder_id gpu_lease::holder_of(const caf::strong_actor_ptr& from) {
+  auto address = caf::actor_cast<caf::actor_addr>(from);
+  auto known = holder_ids_.find(address);
+  if (known != holder_ids_.end())
+    return known->second;
+  auto id = ++last_holder_;
+  holder_ids_.emplace(address, id);
+  holders_[id].handle = caf::actor_cast<lease_holder_actor>(from);
+  monitors_.watch(this, from, [this, id](const caf::error&) { holder_down(id); });
+  return id;
+}
+
+void gpu_lease::close_request(holder_id id, uint64_t request) {
+  auto found = holders_.find(id);
+  if (found == holders_.end())
+    return;
+  found->second.open.erase(request);
+  if (!found->second.open.empty())
+    return;
+  // Nothing is left to watch it for; a monitor that stays behind would leak.
+  monitors_.unwatch(this, found->second.handle);
+  holder_ids_.erase(caf::actor_cast<caf::actor_addr>(found->second.handle));
+  holders_.erase(found);
+}
+
+void gpu_lease::close_lease_if_over(uint32_t gpu) {
+  const auto seen = table_.snapshot().gpus[gpu];
+  auto same = seen.token == executors_[gpu].token
+    && (seen.phase == gpu_phase::granted || seen.phase == gpu_phase::active
+      || seen.phase == gpu_phase::verifying);
+  if (!same)
+    close_lease(gpu);
+}
+
+void gpu_lease::close_lease(uint32_t gpu) {
+  auto& e = executors_[gpu];
+  if (e.held_by == 0)
+    return;
+  auto id = std::exchange(e.held_by, 0);
+  close_request(id, e.request);
+}
+
+void gpu_lease::holder_down(holder_id id) {
+  auto found = holders_.find(id);
+  if (found == holders_.end())
+    return;
+  holder_ids_.erase(caf::actor_cast<caf::actor_addr>(found->second.handle));
+  holders_.erase(found);
+  for (auto& e : executors_)
+    if (e.held_by == id)
+      e.held_by = 0;
+  lease_actions actions;
+  table_.on_holder_down(id, now(), actions);
+  perform(actions);
+}
+
+void gpu_lease::executor_down(const caf::actor_addr& address) {
+  lease_actions actions;
+  for (uint32_t gpu = 0; gpu < executors_.size(); ++gpu) {
+    auto& e = executors_[gpu];
+    if (caf::actor_cast<caf::actor_addr>(e.pointer) != address)
+      continue;
+    e.pointer = nullptr;
+    e.handle = nullptr;
+    table_.on_device_down(gpu, "its executor has ended", now(), actions);
+  }
+  perform(actions);
+  for (uint32_t gpu = 0; gpu < executors_.size(); ++gpu)
+    if (!executors_[gpu].pointer)
+      close_lease(gpu);
+}
+
+} // namespace gristmill

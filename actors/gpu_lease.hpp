@@ -1,0 +1,88 @@
+#pragma once
+
+#include "actors/event_port.hpp"
+#include "actors/interfaces.hpp"
+#include "gpu/lease/policy.hpp"
+#include "gpu/lease/table.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+struct gpu_lease_config {
+  lease_table_config table;
+  std::unique_ptr<lease_policy> policy;
+  /// In the order of their indices; each waits for the first report of its executor.
+  std::vector<gpu_entry> gpus;
+  event_port events;
+};
+
+/// Carries messages to and from `lease_table`, which decides everything.
+///
+/// The holder of a lease is whoever sent its request; it is watched for as long as it waits or
+/// holds. The executor of a GPU is whoever reports for it; only that one may. When an executor
+/// ends, its GPU is down and its lease over; another actor that reports `up` takes its place.
+///
+/// A grant follows a `verified` within the same message: nothing is asked in between, because
+/// tokens are reserved in blocks beforehand.
+class gpu_lease final : public gpu_lease_actor::base {
+public:
+  gpu_lease(caf::actor_config& config, gpu_lease_config settings);
+
+  const char* name() const override { return "gpu-lease"; }
+  behavior_type make_behavior() override;
+  void on_exit() override;
+
+private:
+  struct holder {
+    lease_holder_actor handle;
+    /// Requests that wait or hold a GPU.
+    std::set<uint64_t> open;
+  };
+
+  struct executor {
+    caf::strong_actor_ptr pointer;
+    gpu_executor_actor handle;
+    /// Who has the GPU, until it is verified.
+    holder_id held_by = 0;
+    uint64_t request = 0;
+    uint64_t token = 0;
+  };
+
+  caf::result<lease_ticket> on_request(const lease_request& what);
+  caf::result<lease_ack> on_command(const lease_command& what);
+  caf::result<lease_ack> on_report(const device_report& what);
+
+  /// Does what the table wants done, then sets the timer anew.
+  void perform(lease_actions& actions);
+  void perform(lease_action& action);
+  void grant(const lease_action& action);
+
+  holder_id holder_of(const caf::strong_actor_ptr& from);
+  void close_request(holder_id id, uint64_t request);
+  void close_lease(uint32_t gpu);
+  void close_lease_if_over(uint32_t gpu);
+  void holder_down(holder_id id);
+  void executor_down(const caf::actor_addr& address);
+  void set_timer();
+  std::chrono::nanoseconds now();
+
+  gpu_lease_config settings_;
+  lease_table table_;
+  seam::monitors monitors_;
+  std::map<caf::actor_addr, holder_id> holder_ids_;
+  std::map<holder_id, holder> holders_;
+  holder_id last_holder_ = 0;
+  std::vector<executor> executors_;
+  uint64_t generation_ = 0;
+  /// When the newest timer fires.
+  std::optional<std::chrono::nanoseconds> timer_;
+};
+
+} // namespace gristmill

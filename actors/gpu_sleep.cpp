@@ -1,0 +1,103 @@
+#include "actors/gpu_sleep.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gristmill {
+
+gpu_sleep::gpu_sleep(caf::actor_config& config, gpu_sleep_config settings)
+  : gpu_actor::base(config), settings_(std::move(settings)),
+    broker_(this, settings_.broker, settings_.gpu, settings_.model) {}
+
+gpu_actor::behavior_type gpu_sleep::make_behavior() {
+  broker_.up();
+  return {
+    [this](const measure_request& what) { return on_measure(what); },
+    [this](const lease_revoke& what) { on_revoke(what); },
+    [this](const tick& due) {
+      if (running_ && due.generation == generation_)
+        finish("done");
+    },
+  };
+}
+
+void gpu_sleep::on_exit() {
+  auto ending = to_error({errc::shutting_down, settings_.name + " ends"});
+  if (running_)
+    running_->reply.deliver(ending);
+  for (auto& [token, reply] : finishing_)
+    reply.deliver(ending);
+  running_.reset();
+  finishing_.clear();
+  broker_.close();
+  settings_.events.close();
+  settings_.broker = nullptr;
+}
+
+caf::result<measurement> gpu_sleep::on_measure(const measure_request& what) {
+  if (what.under.gpu != settings_.gpu)
+    return to_error({errc::invalid_input,
+      fmt::format(
+        "{} is GPU {}, the lease is for GPU {}", settings_.name, settings_.gpu, what.under.gpu)});
+  if (what.under.token <= fence_)
+    return to_error({errc::lease_expired,
+      fmt::format("token {} no longer holds: {} has seen token {}", what.under.token,
+        settings_.name, fence_)});
+  if (running_)
+    return to_error({errc::refused,
+      fmt::format(
+        "{} still sleeps under token {}", settings_.name, running_->request.under.token)});
+  fence_ = what.under.token;
+  auto reply = make_response_promise<measurement>();
+  running_ = session{what, reply, clock().now()};
+  broker_.active(what.under.token);
+  seam::tell_later(
+    this, std::min(settings_.duration, what.under.term), gpu_actor{this}, tick{++generation_});
+  return reply;
+}
+
+void gpu_sleep::on_revoke(const lease_revoke& what) {
+  fence_ = std::max(fence_, what.token);
+  if (running_ && running_->request.under.token <= what.token)
+    finish("revoked"); // Nothing runs, so nothing has to be ended first.
+  else if (finishing_.count(what.token) == 0)
+    broker_.verified(what.token);
+}
+
+void gpu_sleep::finish(const std::string& reason) {
+  auto over = std::move(*running_);
+  running_.reset();
+  auto token = over.request.under.token;
+  finishing_.emplace(token, over.reply);
+  broker_.finish(token, reason, [this, over, token](bool valid) {
+    auto found = finishing_.find(token);
+    if (found == finishing_.end())
+      return;
+    auto reply = std::move(found->second);
+    finishing_.erase(found);
+    if (!valid) {
+      reply.deliver(to_error({errc::lease_expired,
+        fmt::format("token {} no longer holds: the broker had taken it back", token)}));
+      return;
+    }
+    measurement slept;
+    slept.attempt = over.request.attempt;
+    slept.gpu = settings_.gpu;
+    slept.token = token;
+    slept.device = settings_.model;
+    slept.origin = time_origin::not_a_measurement;
+    slept.held = clock().now() - over.began;
+    event e{.kind = "measured",
+      .problem = slept.attempt.problem,
+      .attempt = to_string(slept.attempt),
+      .candidate = over.request.candidate.hash,
+      .gpu = settings_.name,
+      .token = token,
+      .reason = "NOT A MEASUREMENT",
+      .data = fmt::format(R"({{"held_ns":{}}})", slept.held.count())};
+    settings_.events.note(this, std::move(e));
+    reply.deliver(std::move(slept));
+  });
+}
+
+} // namespace gristmill

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "actors/event_port.hpp"
+#include "actors/executor_port.hpp"
+#include "actors/interfaces.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace gristmill {
+
+struct gpu_sleep_config {
+  uint32_t gpu = 0;
+  /// In events, such as "sleep:100ms#0".
+  std::string name;
+  std::string model;
+  gpu_lease_actor broker;
+  event_port events;
+  /// How long each lease is held.
+  std::chrono::nanoseconds duration = std::chrono::milliseconds{100};
+};
+
+/// Executor that runs no kernel and starts no child: holds each lease for `duration`. Same rules of
+/// tokens as any executor. For rehearsing scale; its measurements have no workloads and say
+/// `not_a_measurement`.
+class gpu_sleep final : public gpu_actor::base {
+public:
+  gpu_sleep(caf::actor_config& config, gpu_sleep_config settings);
+
+  const char* name() const override { return "gpu-sleep"; }
+  behavior_type make_behavior() override;
+  void on_exit() override;
+
+private:
+  using promise = caf::typed_response_promise<measurement>;
+
+  struct session {
+    measure_request request;
+    promise reply;
+    caf::actor_clock::time_point began;
+  };
+
+  caf::result<measurement> on_measure(const measure_request& what);
+  void on_revoke(const lease_revoke& what);
+  void finish(const std::string& reason);
+
+  gpu_sleep_config settings_;
+  executor_port broker_;
+  /// Highest token seen in a request or a revocation.
+  uint64_t fence_ = 0;
+  std::optional<session> running_;
+  /// Released, and waiting for the broker to say so.
+  std::map<uint64_t, promise> finishing_;
+  uint64_t generation_ = 0;
+};
+
+} // namespace gristmill

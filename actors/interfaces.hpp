@@ -1,0 +1,121 @@
+#pragma once
+
+#include "messages/inspect_attempt.hpp"
+#include "messages/inspect_child.hpp"
+#include "messages/inspect_lease.hpp"
+#include "messages/inspect_measure.hpp"
+#include "messages/inspect_runtime.hpp"
+
+namespace gristmill {
+
+using seam::sig;
+
+/// Keeps every event of the run. Two durabilities: `barrier` is acknowledged when it is on disk.
+using journal_actor = caf::typed_actor<
+  // `io_failed` when the log cannot be written: the run ends.
+  sig<journal_ack, journal_append>,
+  // INTERNAL: commit what waits.
+  sig<void, tick>>;
+
+/// Starts children and answers when they have ended; the loop thread behind it does the waiting.
+using child_front_actor = caf::typed_actor<
+  // Always answered with a child_result once the process group is gone; `queue_full` when too many wait.
+  sig<child_result, child_request>,
+  // Kills a child; its result follows. Unknown ids are ignored.
+  sig<void, child_cancel>,
+  // INTERNAL: the loop thread has seen a child end.
+  sig<void, child_result>>;
+
+/// What a holder of leases can be told.
+using lease_holder_actor = caf::typed_actor<
+  // Your turn; the second part is the executor of that GPU (a `gpu_actor`).
+  sig<void, lease_granted, caf::strong_actor_ptr>,
+  // No turn, or the turn is over.
+  sig<void, lease_ended>>;
+
+/// What an executor can be told by the broker.
+using gpu_executor_actor = caf::typed_actor<sig<void, lease_revoke>>;
+
+/// Lends each GPU to one holder at a time; the only owner of tokens, queues and health.
+using gpu_lease_actor = caf::typed_actor<
+  // The sender is the holder: it gets a place in line at once and the grant later, pushed.
+  // `queue_full` when too many wait; `not_found` when no GPU has the model.
+  sig<lease_ticket, lease_request>,
+  // Stale commands are answered with `applied = false` and do nothing.
+  sig<lease_ack, lease_command>,
+  // From the executor of a GPU, which is the sender: joins, starts, proves that nothing runs, leaves.
+  sig<lease_ack, device_report>, sig<broker_snapshot, broker_query>,
+  // INTERNAL: the table's next deadline fell due.
+  sig<void, tick>>;
+
+/// One device: runs one measurement at a time, in one child a lease.
+using gpu_actor = caf::typed_actor<
+  // Answered after the lease is released and verified. `lease_expired` for a token that is too old;
+  // a crash, a hang or a fault of the candidate is an answer, not an error.
+  sig<measurement, measure_request>,
+  // From the broker: end what runs under this token, refuse it from now on, report `verified`.
+  sig<void, lease_revoke>,
+  // INTERNAL: a deadline fell due.
+  sig<void, tick>>;
+
+/// Makes device code; caches by content; compile slots are its credit.
+using compiler_actor = caf::typed_actor<
+  // A candidate that does not compile is an answer. `invalid_input` for a launch plan that does not
+  // parse or resolve is an answer too (compile_error); `child_failed` when the compiler child died.
+  sig<compiled_candidate, compile_request>>;
+
+/// Judges: correctness from the judge's counts, integrity, score. Owner of incumbents.
+using scorer_actor = caf::typed_actor<
+  // `lease_expired` for a measurement under an old token; `child_failed` when the judge died.
+  sig<verdict, judge_request>,
+  // The verdict on what the compiler refused.
+  sig<verdict, refused_request>,
+  // A problem is ready: floors and bounds.
+  sig<void, prepared_problem>>;
+
+/// Makes inputs, references and operator graphs.
+using oracle_actor = caf::typed_actor<
+  // A reference that raises is an answer (invalid_reference); `child_failed` when the child died.
+  sig<prepared_problem, prepare_request>>;
+
+/// Has ideas. One a worker.
+using proposer_actor = caf::typed_actor<
+  // Having none is an answer.
+  sig<proposal, propose_request>>;
+
+/// Decides which problem each worker tries next, until budgets or ideas end.
+using planner_actor = caf::typed_actor<
+  // Answered when there is work or never will be; the sender is watched: if it dies, its attempt ends.
+  sig<work_reply, work_request>,
+  // Nothing is tried twice.
+  sig<claim_reply, claim_request>,
+  // One for each assignment; answered when it is counted. Duplicates and late ones are ignored.
+  sig<void, attempt_summary>,
+  // First Ctrl-C: give out nothing more.
+  sig<void, drain_request>, sig<planner_snapshot, planner_query>, sig<void, start_working>,
+  // From the supervisor: the oracle was replaced.
+  sig<void, peer_restarted, caf::strong_actor_ptr>,
+  // INTERNAL: a budget or a deadline fell due.
+  sig<void, tick>>;
+
+/// One agent: carries one attempt after the other through its steps.
+using worker_actor = caf::typed_actor<sig<void, start_working>,
+  // From the broker.
+  sig<void, lease_granted, caf::strong_actor_ptr>, sig<void, lease_ended>,
+  // From the supervisor: a compiler, an oracle or a scorer was replaced.
+  sig<void, peer_restarted, caf::strong_actor_ptr>,
+  // INTERNAL: a step took too long.
+  sig<void, tick>>;
+
+/// Owns every actor: starts them, restarts what may be restarted, ends them in order.
+using supervisor_actor = caf::typed_actor<sig<void, start_working>,
+  // From the planner: nothing is left to do. From itself: something essential died.
+  sig<void, run_ended>,
+  // First Ctrl-C: passed on to the planner. Second one: the run ends at once.
+  sig<void, drain_request>,
+  // For the progress line; passed on to the planner.
+  sig<planner_snapshot, planner_query>,
+  // INTERNAL: a restart or the end of a grace period fell due.
+  sig<void, tick>>;
+
+} // namespace gristmill

@@ -1,0 +1,212 @@
+#include "actors/planner.hpp"
+
+#include "actors/peer_loss.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+namespace gristmill {
+
+namespace {
+
+/// Names and keys come from files of strangers: what is not UTF-8 must not end the planner.
+std::string text_of(const nlohmann::json& data) {
+  return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+} // namespace
+
+planner::planner(caf::actor_config& actor, planner_config config, portfolio mind)
+  : planner_actor::base(actor), config_(std::move(config)), mind_(std::move(mind)),
+    monitors_(this) {
+  for (const auto& p : config_.problems)
+    to_prepare_.push_back(p.name);
+}
+
+void planner::on_exit() {
+  for (auto& w : waiting_)
+    w.reply.deliver(to_error({errc::shutting_down, "the planner has ended"}));
+  waiting_.clear();
+  monitors_.clear();
+  config_.oracle = nullptr;
+  config_.scorer = nullptr;
+  config_.supervisor = nullptr;
+  config_.events.close();
+}
+
+std::chrono::nanoseconds planner::now() {
+  return config_.events.since_start(clock().now());
+}
+
+planner_actor::behavior_type planner::make_behavior() {
+  return {
+    [this](const work_request& request) -> caf::result<work_reply> {
+      watch_worker(request.worker, current_sender()); // Making a promise clears the sender.
+      auto reply = make_response_promise<work_reply>();
+      waiting_.push_back({request.worker, reply});
+      serve();
+      return reply;
+    },
+    [this](const claim_request& request) { return mind_.claim(request); },
+    [this](const attempt_summary& summary) { on_summary(summary); },
+    [this](const drain_request& request) {
+      mind_.drain(request.reason);
+      config_.events.note(this, {.kind = "drain", .reason = request.reason});
+      serve();
+    },
+    [this](const planner_query&) { return mind_.snapshot(); },
+    [this](const start_working&) {
+      if (config_.mind.wall_budget.count() > 0)
+        seam::tell_later(this, config_.mind.wall_budget, planner_actor{this}, tick{});
+      prepare_more();
+      serve();
+    },
+    [this](const peer_restarted& peer, const caf::strong_actor_ptr& handle) {
+      if (peer.which != role::oracle)
+        return;
+      config_.oracle = caf::actor_cast<oracle_actor>(handle);
+      oracle_gone_ = false;
+      prepare_more();
+    },
+    [this](const tick&) {
+      // With nobody waiting, nobody would ask the mind.
+      mind_.drain(fmt::format("the wall-clock budget of {} s is spent",
+        std::chrono::duration<double>(config_.mind.wall_budget).count()));
+      serve();
+    },
+  };
+}
+
+void planner::prepare_more() {
+  while (!oracle_gone_ && preparing_ < config_.preparing_max && !to_prepare_.empty()) {
+    auto problem = to_prepare_.front();
+    to_prepare_.erase(to_prepare_.begin());
+    prepare(problem);
+  }
+}
+
+void planner::prepare(const std::string& problem) {
+  ++preparing_;
+  seam::ask(this, config_.oracle, prepare_request{problem})
+    .then([this](const prepared_problem& prepared) { on_prepared(prepared); },
+      [this, problem, asked = config_.oracle](const caf::error& error) {
+        if (found_nobody(error))
+          on_oracle_gone(problem, asked);
+        else
+          on_prepare_failed(problem, from_error(system(), error));
+      });
+}
+
+void planner::on_prepared(const prepared_problem& prepared) {
+  --preparing_;
+  nlohmann::json data{{"status", to_string(prepared.status)}, {"graph", prepared.graph.sha256}};
+  auto& workloads = data["workloads"] = nlohmann::json::array();
+  for (const auto& w : prepared.workloads)
+    workloads.push_back({{"uuid", w.uuid}, {"floor_ns", w.floor_ns}, {"shrunken", w.shrunken},
+      {"floor_method", w.floor_method}});
+  config_.events.note(this, {.kind = "problem_prepared", .problem = prepared.problem,
+    .reason = prepared.reason, .data = text_of(data)});
+  if (prepared.status == verdict_status::passed && config_.scorer)
+    seam::tell(this, config_.scorer, prepared);
+  mind_.on_ready(prepared);
+  prepare_more();
+  serve();
+}
+
+void planner::on_prepare_failed(const std::string& problem, const failure& why) {
+  spdlog::warn("{}: preparing failed: {}", problem, why.what);
+  if (++prepare_failures_[problem] <= config_.prepare_retries) {
+    --preparing_;
+    config_.events.note(this, {.kind = "prepare_retried", .problem = problem, .reason = why.what});
+    to_prepare_.push_back(problem);
+    prepare_more();
+    return;
+  }
+  prepared_problem failed;
+  failed.problem = problem;
+  failed.status = verdict_status::infrastructure;
+  failed.reason = why.what;
+  on_prepared(failed);
+}
+
+void planner::on_oracle_gone(const std::string& problem, const oracle_actor& asked) {
+  --preparing_;
+  to_prepare_.insert(to_prepare_.begin(), problem);
+  oracle_gone_ = asked == config_.oracle; // Else its successor has come already.
+  prepare_more();
+}
+
+void planner::watch_worker(const std::string& worker, const caf::strong_actor_ptr& handle) {
+  if (!handle)
+    return;
+  monitors_.watch(this, caf::actor_cast<caf::actor>(handle), [this, worker](const caf::error&) {
+    std::erase_if(waiting_, [&](const waiting_worker& w) { return w.worker == worker; });
+    for (const auto& id : mind_.on_worker_lost(worker, now()))
+      config_.events.note(this, {.kind = "attempt_lost", .problem = id.problem,
+        .attempt = to_string(id), .reason = "its worker died"});
+    serve();
+  });
+}
+
+event planner::about(const attempt_summary& summary, const planner_note& note) const {
+  nlohmann::json data{{"kind", to_string(summary.kind)}, {"worker", summary.worker},
+    {"outcome", to_string(summary.outcome)}, {"key", summary.candidate.key},
+    {"gpu_ns", summary.gpu_ns}, {"improved", note.improved}};
+  if (summary.outcome == attempt_outcome::judged) {
+    data["status"] = to_string(summary.status);
+    data["objective_ns"] = summary.objective_ns;
+    data["hypothesis"] = summary.candidate.hypothesis;
+    data["parent"] = summary.candidate.parent;
+    data["source"] = summary.candidate.source.sha256;
+    data["plan"] = summary.candidate.plan.sha256;
+  }
+  return {.kind = "attempt_finished", .problem = summary.id.problem,
+    .attempt = to_string(summary.id), .candidate = summary.candidate.hash,
+    .reason = summary.reason, .data = text_of(data)};
+}
+
+void planner::on_summary(const attempt_summary& summary) {
+  auto note = mind_.on_finished(summary, now());
+  if (note.accepted)
+    config_.events.note(this, about(summary, note));
+  serve();
+}
+
+void planner::note_finished_problems() {
+  for (const auto& p : mind_.problems()) {
+    auto& noted = finished_noted_[p.name];
+    if (p.state != problem_state::finished || noted)
+      continue;
+    noted = true;
+    nlohmann::json data{{"best", p.best.hash}, {"best_ns", p.best_ns}};
+    config_.events.note(this, {.kind = "problem_finished", .problem = p.name, .reason = p.reason,
+      .data = text_of(data)});
+  }
+}
+
+void planner::serve() {
+  for (size_t i = 0; i < waiting_.size();) {
+    auto decision = mind_.next(waiting_[i].worker, now());
+    if (decision.kind == decision_kind::idle)
+      break; // Nothing for this one is nothing for the next.
+    work_reply reply{work_kind::stop, {}, decision.reason};
+    if (decision.kind == decision_kind::assigned) {
+      reply.kind = work_kind::assigned;
+      reply.work = decision.work;
+      config_.events.note(this, {.kind = "assigned", .problem = reply.work.id.problem,
+        .attempt = to_string(reply.work.id), .reason = decision.reason,
+        .data = text_of({{"worker", waiting_[i].worker}})});
+    }
+    waiting_[i].reply.deliver(std::move(reply));
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  note_finished_problems();
+  if (mind_.done() && !end_told_) {
+    end_told_ = true;
+    seam::tell(this, config_.supervisor, run_ended{mind_.stop_reason(), true});
+  }
+}
+
+} // namespace gristmill

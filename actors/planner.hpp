@@ -1,0 +1,70 @@
+#pragma once
+
+#include "actors/event_port.hpp"
+#include "actors/interfaces.hpp"
+#include "planning/portfolio.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+struct planner_config {
+  portfolio_config mind;
+  std::vector<portfolio_problem> problems;
+  oracle_actor oracle;
+  scorer_actor scorer;
+  supervisor_actor supervisor;
+  event_port events;
+  /// Problems that are prepared at the same time.
+  uint32_t preparing_max = 2;
+  /// How often a preparation that failed for a reason of ours is tried again.
+  uint32_t prepare_retries = 2;
+};
+
+/// Carries out what the portfolio decides: keeps the workers' requests until there is work, has the
+/// problems prepared, watches the workers, tells the supervisor when nothing is left.
+class planner final : public planner_actor::base {
+public:
+  planner(caf::actor_config& actor, planner_config config, portfolio mind);
+
+  const char* name() const override { return "planner"; }
+  void on_exit() override;
+
+protected:
+  behavior_type make_behavior() override;
+
+private:
+  struct waiting_worker {
+    std::string worker;
+    caf::typed_response_promise<work_reply> reply;
+  };
+
+  std::chrono::nanoseconds now();
+  void prepare_more();
+  void prepare(const std::string& problem);
+  void on_prepared(const prepared_problem& prepared);
+  void on_prepare_failed(const std::string& problem, const failure& why);
+  /// The problem waits for the oracle's successor; being asked for it was not its fault.
+  void on_oracle_gone(const std::string& problem, const oracle_actor& asked);
+  void watch_worker(const std::string& worker, const caf::strong_actor_ptr& handle);
+  void on_summary(const attempt_summary& summary);
+  /// Serves the waiting workers, notes what finished, tells the end.
+  void serve();
+  void note_finished_problems();
+  event about(const attempt_summary& summary, const planner_note& note) const;
+
+  planner_config config_;
+  portfolio mind_;
+  seam::monitors monitors_;
+  std::vector<waiting_worker> waiting_;
+  std::vector<std::string> to_prepare_;
+  std::map<std::string, uint32_t> prepare_failures_;
+  std::map<std::string, bool> finished_noted_;
+  uint32_t preparing_ = 0;
+  bool oracle_gone_ = false;
+  bool end_told_ = false;
+};
+
+} // namespace gristmill

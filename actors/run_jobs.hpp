@@ -1,0 +1,45 @@
+#pragma once
+
+#include "actors/candidate.hpp"
+#include "actors/gpu_mock.hpp"
+#include "actors/run_context.hpp"
+#include "messages/child.hpp"
+#include "messages/measure.hpp"
+#include "messages/verdict.hpp"
+#include "protocol/job.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace gristmill {
+
+/// What the runner has to do for a measurement: every workload in full on its correctness inputs,
+/// and at true size for the clock. Outputs go to the job's folder, under `output_file`. Errors:
+/// those of `resolve_candidate`; `invalid_input` when the compiled units are not those that the
+/// plan needs; `not_found` for an input that the oracle has not made or code that is gone.
+result<run_job> build_run_job(const run_context& context, const measure_request& request);
+
+/// What a runner's end means, one element for each workload of the problem and in its order. A
+/// runner that broke off, or whose answer is not plausible (nonce, number and names of workloads,
+/// statuses that only a judge may give, a time of 0), has measured nothing: every workload is
+/// `infrastructure` and `failure_text` says why.
+measurement read_run_result(const run_context& context, const measure_request& request,
+  std::string_view nonce, const child_result& ended);
+
+/// Which outputs the judge has to compare: those of the workloads that ran to their end. Errors:
+/// `not_found` for an unknown problem or workload, `invalid_input` for a measurement without a
+/// folder.
+result<judge_job> build_judge_job(const run_context& context, const judge_request& request);
+
+/// The judge's counts. Errors: `child_failed`.
+result<evaluation> read_judge_result(const child_result& ended, std::string_view nonce);
+
+/// File of an output in the folder of a measurement. Names of tensors may be any text, so it is a
+/// hash.
+std::string output_file(const std::string& uuid, const std::string& tensor);
+
+/// The steps of the mock GPU with real runners. The folder of a job stays when it holds outputs to
+/// be judged; then `measurement::output_folder` names it.
+measure_steps runner_steps(run_context_ptr context);
+
+} // namespace gristmill

@@ -1,0 +1,196 @@
+#include "actors/scorer.hpp"
+
+#include "actors/run_jobs.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+namespace gristmill {
+
+namespace {
+
+/// Tokens of a GPU that are remembered; older ones are below every token that can still be judged.
+constexpr size_t tokens_remembered = 4096;
+
+void remove_outputs(const measurement& measured) {
+  if (measured.output_folder.empty())
+    return;
+  std::error_code error; // What stays behind goes with the run's scratch.
+  std::filesystem::remove_all(measured.output_folder, error);
+}
+
+/// "launch" when the launch cost is half of the time or more, else the model's own bound.
+std::string bound_of(const workload_measurement& w) {
+  for (const auto& term : w.terms)
+    if (term.name == "launch" && 2 * double(term.ns) >= double(w.time_ns))
+      return "launch";
+  return w.bound;
+}
+
+nlohmann::json data_of(attempt_kind kind, const candidate_ref& candidate,
+  const measurement& measured, const verdict& v) {
+  nlohmann::json data{{"kind", to_string(kind)}, {"key", candidate.key},
+    {"status", to_string(v.status)}, {"origin", to_string(v.origin)},
+    {"objective_ns", v.objective_ns}, {"speedup", double(v.speedup)},
+    {"sol_score", double(v.sol_score)}, {"floor_share", double(v.floor_share)},
+    {"device", measured.device}};
+  auto& workloads = data["workloads"] = nlohmann::json::array();
+  for (const auto& w : v.workloads) {
+    nlohmann::json row{{"uuid", w.uuid}, {"status", to_string(w.status)}, {"time_ns", w.time_ns},
+      {"baseline_ns", w.baseline_ns}, {"floor_ns", w.floor_ns}, {"speedup", double(w.speedup)},
+      {"sol_score", double(w.sol_score)}};
+    if (w.needs_audit)
+      row["needs_audit"] = true;
+    if (!w.detail.empty())
+      row["detail"] = w.detail;
+    for (const auto& m : measured.workloads)
+      if (m.uuid == w.uuid && m.time_ns != 0)
+        row["bound"] = bound_of(m);
+    workloads.push_back(std::move(row));
+  }
+  for (const auto& f : v.findings)
+    data["findings"].push_back({{"rule", f.rule}, {"workload", f.workload}, {"detail", f.detail},
+      {"fatal", f.fatal}});
+  return data;
+}
+
+} // namespace
+
+scorer::scorer(caf::actor_config& actor, scorer_config config)
+  : scorer_actor::base(actor), config_(std::move(config)) {}
+
+void scorer::on_exit() {
+  config_.child_front = nullptr;
+  config_.events.close();
+}
+
+scorer_actor::behavior_type scorer::make_behavior() {
+  return {
+    [this](const judge_request& request) { return judge(request); },
+    [this](const refused_request& request) -> caf::result<verdict> {
+      auto reply = make_response_promise<verdict>();
+      auto v = refused_verdict(yardsticks(request.attempt.problem), request.compiled);
+      keep(request.attempt, request.kind, request.candidate, {}, std::move(v), reply);
+      return reply;
+    },
+    [this](const prepared_problem& prepared) {
+      prepared_[prepared.problem] = prepared;
+      if (!prepared.has_bounds || !config_.context->bounds)
+        return;
+      for (const auto& w : prepared.workloads)
+        if (const auto* found = config_.context->bounds->find(prepared.problem, w.uuid))
+          baselines_[prepared.problem][w.uuid] = {w.uuid,
+            static_cast<uint64_t>(std::llround(std::ceil(found->t_b_ns))), time_origin::modelled,
+            w.floor_ns};
+    },
+  };
+}
+
+std::vector<workload_yardstick> scorer::yardsticks(const std::string& problem) const {
+  std::vector<workload_yardstick> out;
+  auto known = baselines_.find(problem);
+  auto prepared = prepared_.find(problem);
+  if (prepared == prepared_.end())
+    return out;
+  for (const auto& w : prepared->second.workloads) {
+    workload_yardstick y;
+    if (known != baselines_.end())
+      if (auto found = known->second.find(w.uuid); found != known->second.end())
+        y = found->second;
+    y.uuid = w.uuid;
+    y.floor_ns = w.floor_ns;
+    out.push_back(y);
+  }
+  return out;
+}
+
+caf::result<verdict> scorer::judge(const judge_request& request) {
+  const auto& measured = request.measured;
+  auto& judged = judged_tokens_[measured.gpu];
+  bool too_old = judged.size() >= tokens_remembered && measured.token < *judged.begin();
+  if (measured.token == 0 || too_old || !judged.insert(measured.token).second)
+    return to_error({errc::lease_expired,
+      "a measurement of GPU " + std::to_string(measured.gpu) + " under token "
+        + std::to_string(measured.token) + " was judged already or is too old"});
+  if (judged.size() > tokens_remembered)
+    judged.erase(judged.begin());
+  auto reply = make_response_promise<verdict>();
+  auto work = build_judge_job(*config_.context, request);
+  if (!work) {
+    remove_outputs(measured);
+    reply.deliver(to_error(work.error()));
+    return reply;
+  }
+  if (work->workloads.empty()) { // Nothing ran to its end: nothing to compare.
+    decide(request, {}, reply);
+    return reply;
+  }
+  job what;
+  what.kind = job_kind::judge;
+  what.judge = std::move(*work);
+  auto child = make_child_job(*config_.context, child_profile::judge, "gristmill-judge",
+    std::move(what), config_.judge_deadline);
+  if (!child) {
+    remove_outputs(measured);
+    reply.deliver(to_error(child.error()));
+    return reply;
+  }
+  auto folder = std::make_shared<job_directory>(std::move(child->folder));
+  seam::ask(this, config_.child_front, child->request)
+    .then(
+      [this, request, reply, folder, nonce = child->request.nonce](const child_result& ended) {
+        on_judged(request, ended, nonce, reply);
+      },
+      [request, reply, folder](const caf::error& error) mutable {
+        remove_outputs(request.measured);
+        reply.deliver(error);
+      });
+  return reply;
+}
+
+void scorer::on_judged(const judge_request& request, const child_result& ended,
+  const std::string& nonce, verdict_promise reply) {
+  if (ended.end != child_end::done) {
+    remove_outputs(request.measured);
+    reply.deliver(to_error({errc::child_failed, describe_end("judge", ended)}));
+    return;
+  }
+  auto judged = read_judge_result(ended, nonce);
+  if (!judged) {
+    remove_outputs(request.measured);
+    reply.deliver(to_error(judged.error()));
+    return;
+  }
+  decide(request, *judged, reply);
+}
+
+void scorer::decide(const judge_request& request, const evaluation& judged, verdict_promise reply) {
+  remove_outputs(request.measured);
+  auto problem = request.attempt.problem;
+  auto v = make_verdict(request.kind, yardsticks(problem), request.measured, judged,
+    request.measured.findings);
+  if (request.kind == attempt_kind::baseline && v.status == verdict_status::passed)
+    for (const auto& w : v.workloads)
+      baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns};
+  keep(request.attempt, request.kind, request.candidate, request.measured, std::move(v), reply);
+}
+
+void scorer::keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
+  const measurement& measured, verdict v, verdict_promise reply) {
+  event e{.kind = "verdict", .problem = attempt.problem, .attempt = to_string(attempt),
+    .candidate = candidate.hash, .token = measured.token, .reason = v.reason};
+  e.data = data_of(kind, candidate, measured, v)
+             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (v.status == verdict_status::infrastructure)
+    e.kind = "no_verdict"; // What the house broke is nobody's verdict.
+  config_.events.keep(this, std::move(e), [v, reply](const result<void>& stored) mutable {
+    if (stored)
+      reply.deliver(v);
+    else
+      reply.deliver(to_error(stored.error()));
+  });
+}
+
+} // namespace gristmill

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "actors/child_job.hpp"
+#include "actors/event_port.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/run_context.hpp"
+#include "scoring/verdict.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+struct scorer_config {
+  run_context_ptr context;
+  child_front_actor child_front;
+  event_port events;
+  std::chrono::nanoseconds judge_deadline = std::chrono::minutes{5};
+};
+
+/// Judges: has outputs compared with references by a judge child, then decides from its counts.
+/// Owner of T_b, floors and the tokens that were judged. A verdict is told only after it is on disk.
+class scorer final : public scorer_actor::base {
+public:
+  scorer(caf::actor_config& actor, scorer_config config);
+
+  const char* name() const override { return "scorer"; }
+  void on_exit() override;
+
+protected:
+  behavior_type make_behavior() override;
+
+private:
+  using verdict_promise = caf::typed_response_promise<verdict>;
+
+  caf::result<verdict> judge(const judge_request& request);
+  void on_judged(const judge_request& request, const child_result& ended,
+    const std::string& nonce, verdict_promise reply);
+  void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
+  void keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
+    const measurement& measured, verdict v, verdict_promise reply);
+  /// What the problem's workloads are held against; T_b as known now.
+  std::vector<workload_yardstick> yardsticks(const std::string& problem) const;
+
+  scorer_config config_;
+  std::map<std::string, prepared_problem> prepared_;
+  /// T_b by problem and workload.
+  std::map<std::string, std::map<std::string, workload_yardstick>> baselines_;
+  /// Tokens judged, by GPU: a token is judged once.
+  std::map<uint32_t, std::set<uint64_t>> judged_tokens_;
+};
+
+} // namespace gristmill

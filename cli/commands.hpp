@@ -1,0 +1,51 @@
+#pragma once
+
+#include "protocol/run_settings.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+/// What a command of the program ends with (docs/running.md).
+enum class exit_code : int {
+  ok = 0,
+  failure = 1,
+  /// Something that the user wrote, or this machine lacks.
+  usage = 2,
+  no_improvement = 3,
+  /// The budget was gone before every problem had a verdict.
+  budget_gone = 5,
+  interrupted = 130,
+};
+
+struct run_arguments {
+  run_settings settings;
+  bool json = false;
+};
+
+exit_code run_command(const run_arguments& arguments);
+
+struct report_arguments {
+  std::string run;
+  bool json = false;
+};
+
+exit_code report_command(const report_arguments& arguments);
+
+struct doctor_arguments {
+  bool json = false;
+  std::string python = "/usr/bin/python3";
+};
+
+exit_code doctor_command(const doctor_arguments& arguments);
+
+exit_code problem_list_command(bool json);
+
+/// Prints "gristmill: <what>" on stderr and answers the exit code that the failure deserves.
+exit_code complain(const failure& what);
+
+/// Folder of the running program: its children lie beside it. Errors: `not_found`.
+result<std::string> program_folder();
+
+} // namespace gristmill

@@ -1,0 +1,125 @@
+#include "cli/commands.hpp"
+
+#include "gpu/mock/profile.hpp"
+#include "gpu/toolchain/clang_toolchain.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unistd.h>
+
+namespace gristmill {
+
+namespace {
+
+struct check {
+  std::string name;
+  bool fine = false;
+  /// A run cannot do without it.
+  bool needed = false;
+  std::string found;
+  std::string cure;
+};
+
+check find_compiler() {
+  const char* path = std::getenv("PATH");
+  auto clang = find_clang(path ? path : "/usr/bin:/bin");
+  check out{"device compiler", clang.has_value(), true, "", "apt install clang-19"};
+  out.found = clang ? clang->version + " at " + clang->program : clang.error().what;
+  return out;
+}
+
+check find_children() {
+  check out{"programs of the children", true, true, "", "build the target `all`, or keep the programs together"};
+  auto folder = program_folder();
+  if (!folder) {
+    out.fine = false;
+    out.found = folder.error().what;
+    return out;
+  }
+  out.found = "all beside this program";
+  for (const char* name : {"gristmill-jail", "gristmill-runner", "gristmill-judge",
+         "gristmill-compiler", "gristmill-oracle"})
+    if (!std::filesystem::exists(std::filesystem::path(*folder) / name)) {
+      out.fine = false;
+      out.found = std::string("missing: ") + name;
+    }
+  return out;
+}
+
+/// Looks for the package's folder; starting torch takes seconds.
+check find_torch(const std::string& python) {
+  check out{"torch oracle", false, false, "", "apt install python3-torch, or --python PATH"};
+  if (access(python.c_str(), X_OK) != 0) {
+    out.found = python + ": no such program; built-in problems do without";
+    return out;
+  }
+  for (const char* folder : {"/usr/lib/python3/dist-packages/torch"})
+    if (std::filesystem::exists(folder)) {
+      out.fine = true;
+      out.found = python + " with Debian's torch";
+      return out;
+    }
+  out.found = python + ", torch not seen where Debian puts it; built-in problems do without";
+  return out;
+}
+
+check find_devices() {
+  check out{"mock devices", true, true, "", ""};
+  for (const auto& name : known_profiles())
+    out.found += (out.found.empty() ? "" : ", ") + ("mock:" + name);
+  return out;
+}
+
+check find_gpu() {
+  check out{"NVIDIA GPU", std::filesystem::exists("/dev/nvidia0"), false, "", ""};
+  out.found = out.fine ? "there is one; this build measures on mock devices only"
+                       : "none; not needed, mock devices model one";
+  return out;
+}
+
+check find_room() {
+  check out{"room for runs", false, true, "", "free some disk space, or --out on another disk"};
+  std::error_code error;
+  auto space = std::filesystem::space(".", error);
+  constexpr uint64_t wanted = uint64_t{2} << 30;
+  out.fine = !error && space.available >= wanted;
+  out.found = error ? error.message()
+                    : fmt::format("{:.1f} GiB free here", static_cast<double>(space.available) / 1073741824.0);
+  return out;
+}
+
+check find_cores() {
+  auto cores = std::thread::hardware_concurrency();
+  return {"processors", cores > 0, false, fmt::format("{}", cores), ""};
+}
+
+} // namespace
+
+exit_code doctor_command(const doctor_arguments& arguments) {
+  std::vector<check> checks = {find_compiler(), find_children(), find_torch(arguments.python),
+    find_devices(), find_gpu(), find_room(), find_cores()};
+  bool ready = true;
+  auto out = nlohmann::ordered_json::array();
+  std::string text;
+  for (const auto& c : checks) {
+    ready = ready && (c.fine || !c.needed);
+    out.push_back({{"check", c.name}, {"fine", c.fine}, {"needed", c.needed}, {"found", c.found},
+      {"cure", c.fine ? "" : c.cure}});
+    text += fmt::format("{:<4} {:<26} {}\n", c.fine ? "ok" : c.needed ? "MISS" : "-", c.name, c.found);
+    if (!c.fine && !c.cure.empty())
+      text += fmt::format("     cure: {}\n", c.cure);
+  }
+  if (arguments.json)
+    text = nlohmann::ordered_json{{"ready", ready}, {"checks", out}}.dump(2) + "\n";
+  else
+    text += ready ? "ready: `gristmill run` works here\n" : "not ready\n";
+  std::fputs(text.c_str(), stdout);
+  return ready ? exit_code::ok : exit_code::usage;
+}
+
+} // namespace gristmill

@@ -1,0 +1,197 @@
+#include "cli/commands.hpp"
+
+#include "actors/system_config.hpp"
+#include "cli/read_run.hpp"
+#include "cli/run_actors.hpp"
+#include "cli/run_progress.hpp"
+#include "cli/run_setup.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <thread>
+#include <unistd.h>
+
+namespace gristmill {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Interrupts come to the main thread alone, which waits for them; children start with a mask of their
+/// own.
+sigset_t block_interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+/// How the run ended, from the supervisor's thread to the main one.
+class run_end {
+public:
+  void set(const run_ended& how) {
+    std::lock_guard lock(mutex_);
+    how_ = how;
+  }
+  std::optional<run_ended> get() {
+    std::lock_guard lock(mutex_);
+    return how_;
+  }
+
+private:
+  std::mutex mutex_;
+  std::optional<run_ended> how_;
+};
+
+/// Waits for the end, passes interrupts on, shows the totals. True when interrupted.
+bool wait_for_end(caf::actor_system& system, const supervisor_actor& owner, run_end& end,
+  run_progress& progress, bool terminal, const sigset_t& interrupts) {
+  caf::scoped_actor self{system};
+  auto started = std::chrono::steady_clock::now();
+  auto next_totals = started + (terminal ? 1s : 10s);
+  bool interrupted = false;
+  while (!end.get()) {
+    timespec wait{0, 50'000'000};
+    int signal = sigtimedwait(&interrupts, nullptr, &wait);
+    if (signal == SIGINT || signal == SIGTERM) {
+      progress.clear_line();
+      std::fputs(interrupted ? "gristmill: ending at once\n"
+                             : "gristmill: attempts in flight may end; once more to stop at once\n",
+        stderr);
+      interrupted = true;
+      seam::post(owner, drain_request{"interrupted"});
+    }
+    auto now = std::chrono::steady_clock::now();
+    if (now < next_totals)
+      continue;
+    next_totals = now + (terminal ? 1s : 10s);
+    self->request(owner, 1s, planner_query{})
+      .receive(
+        [&](const planner_snapshot& s) {
+          progress.show_totals(s, std::chrono::duration_cast<std::chrono::seconds>(now - started));
+        },
+        [](const caf::error&) { /* The run is ending. */ });
+  }
+  progress.clear_line();
+  return interrupted;
+}
+
+exit_code exit_of(const run_table& table, bool interrupted) {
+  if (interrupted)
+    return exit_code::interrupted;
+  if (!table.clean)
+    return exit_code::failure;
+  for (const auto& p : table.problems)
+    if (p.status == "no verdict" || p.status == "not prepared")
+      return exit_code::budget_gone;
+  return table.summary.faster_count > 0 ? exit_code::ok : exit_code::no_improvement;
+}
+
+/// Leaves the process when the actor system does not come to an end, which would be a mistake of ours.
+class watchdog {
+public:
+  watchdog()
+    : thread_([this] {
+        std::unique_lock lock(mutex_);
+        if (!changed_.wait_for(lock, 10s, [this] { return done_; })) {
+          std::fputs("gristmill: actors are left that nobody ended; leaving all the same\n", stderr);
+          _exit(static_cast<int>(exit_code::failure));
+        }
+      }) {}
+  ~watchdog() {
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+int64_t wall_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+    std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+/// Runs to the end. True when interrupted; the log has the rest.
+bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupts) {
+  auto context = std::make_shared<const run_context>(setup.context);
+  bool terminal = isatty(STDERR_FILENO) != 0;
+  auto progress = std::make_shared<run_progress>(terminal, setup.rehearsal);
+  run_end end;
+  std::unique_ptr<loop_starter> starter;
+  auto cores = std::max(1u, std::thread::hardware_concurrency());
+  if (!setup.rehearsal)
+    starter = std::make_unique<loop_starter>(child_limits(setup, cores));
+  bool interrupted = false;
+  std::optional<watchdog> guard;
+  caf::actor_system_config config;
+  configure(config, std::max(2u, std::min(cores, 8u)));
+  {
+    caf::actor_system system{config};
+    supervisor_config owned;
+    owned.make = real_actors(
+      setup, context, observed(make_event_sink(std::move(log), wall_now), progress), starter.get());
+    owned.gpus = setup.gpu_count;
+    owned.workers = setup.workers;
+    owned.run_started = run_started_event(setup);
+    owned.on_end = [&end](const run_ended& how) { end.set(how); };
+    auto owner = system.spawn<supervisor>(std::move(owned));
+    seam::post(owner, start_working{});
+    interrupted = wait_for_end(system, owner, end, *progress, terminal, interrupts);
+    if (starter)
+      starter->stop();
+    guard.emplace();
+  }
+  if (auto how = end.get(); how && !how->clean)
+    std::fprintf(stderr, "gristmill: the run ended early: %s\n", how->reason.c_str());
+  return interrupted;
+}
+
+} // namespace
+
+exit_code run_command(const run_arguments& arguments) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("gristmill"));
+  spdlog::set_pattern("gristmill: %l: %v");
+  spdlog::set_level(spdlog::level::warn);
+  auto interrupts = block_interrupts();
+  auto setup = make_run_setup(arguments.settings);
+  if (!setup)
+    return complain(setup.error());
+  auto utc = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  auto directory = open_run_directory(*setup, utc);
+  if (!directory)
+    return complain(directory.error());
+  auto log = event_log::open(directory->database_file(), event_log::mode::create);
+  if (!log)
+    return complain(log.error());
+  std::fprintf(stderr, "run directory %s\n", directory->root().c_str());
+  bool interrupted = run_to_end(*setup, std::move(*log), interrupts);
+  if (auto removed = directory->remove_scratch(); !removed)
+    spdlog::warn("{}", removed.error().what);
+  auto read = read_run(directory->root());
+  if (!read)
+    return complain(read.error());
+  auto text = arguments.json ? to_json(read->table) : to_text(read->table);
+  std::fputs(text.c_str(), stdout);
+  if (!arguments.json)
+    std::printf("run directory %s\n", directory->root().c_str());
+  return exit_of(read->table, interrupted);
+}
+
+} // namespace gristmill

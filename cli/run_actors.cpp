@@ -1,0 +1,233 @@
+#include "cli/run_actors.hpp"
+
+#include "actors/compiler.hpp"
+#include "actors/gpu_lease.hpp"
+#include "actors/gpu_mock.hpp"
+#include "actors/gpu_sleep.hpp"
+#include "actors/oracle.hpp"
+#include "actors/planner.hpp"
+#include "actors/rehearsal.hpp"
+#include "actors/run_jobs.hpp"
+#include "actors/scorer.hpp"
+#include "actors/template_proposer.hpp"
+#include "actors/worker.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+namespace gristmill {
+
+namespace {
+
+/// The device group of a GPU and its name in events, such as "mock:h200#0".
+std::pair<device_group, std::string> device_of(const run_setup& setup, uint32_t index) {
+  uint32_t first = 0;
+  for (const auto& group : setup.devices) {
+    if (index < first + group.count) {
+      auto kind = group.what == device_group::kind::sleep ? "sleep" : "mock:" + group.model;
+      return {group, kind + "#" + std::to_string(index)};
+    }
+    first += group.count;
+  }
+  return {};
+}
+
+portfolio_config mind_of(const run_setup& setup) {
+  portfolio_config mind;
+  mind.seed = setup.context.seed;
+  mind.device_model = setup.context.device_model;
+  mind.share_by_attempts = !setup.rehearsal; // Every other device of this build is a mock.
+  mind.wait_for_turn = setup.workers == 1;
+  mind.search = setup.settings.proposer != "scripted";
+  mind.wall_budget = std::chrono::nanoseconds{setup.limits.wall_ns.value_or(0)};
+  mind.attempt_budget = setup.limits.attempts.value_or(0);
+  mind.gpu_budget_ns = setup.limits.gpu_ns.value_or(0);
+  return mind;
+}
+
+attempt_limits attempt_limits_of(const run_setup& setup) {
+  attempt_limits limits;
+  if (setup.rehearsal)
+    limits.estimated_hold
+      = std::chrono::nanoseconds{static_cast<int64_t>(setup.devices.front().sleep_ns)};
+  return limits;
+}
+
+std::unique_ptr<lease_policy> policy_of(const run_setup& setup) {
+  auto policy = policy_by_name(setup.settings.lease_policy);
+  return policy ? std::move(*policy) : nullptr; // Checked by make_run_setup.
+}
+
+gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
+  gpu_lease_config config;
+  config.policy = policy_of(setup);
+  config.events = peers.events;
+  for (uint32_t i = 0; i < setup.gpu_count; ++i)
+    config.gpus.push_back({device_of(setup, i).second, setup.context.device_model, 0});
+  config.table.waiting_max = std::max<uint32_t>(1024, 2 * setup.workers);
+  return system.spawn<gpu_lease>(std::move(config));
+}
+
+gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_setup& setup,
+  const run_context_ptr& context, uint32_t index) {
+  auto [group, name] = device_of(setup, index);
+  if (group.what == device_group::kind::sleep) {
+    gpu_sleep_config config;
+    config.gpu = index;
+    config.name = name;
+    config.model = setup.context.device_model;
+    config.broker = peers.lease;
+    config.events = peers.events;
+    config.duration = std::chrono::nanoseconds{static_cast<int64_t>(group.sleep_ns)};
+    return system.spawn<gpu_sleep>(std::move(config));
+  }
+  gpu_mock_config config;
+  config.gpu = index;
+  config.name = name;
+  config.model = setup.context.device_model;
+  config.broker = peers.lease;
+  config.child_front = peers.child_front;
+  config.events = peers.events;
+  config.steps = runner_steps(context);
+  return system.spawn<gpu_mock>(std::move(config));
+}
+
+planner_actor make_planner(caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
+  planner_config config;
+  config.mind = mind_of(setup);
+  config.problems = setup.problems;
+  config.oracle = peers.oracle;
+  config.scorer = peers.scorer;
+  config.supervisor = peers.supervisor;
+  config.events = peers.events;
+  auto mind = portfolio::make(config.mind, config.problems);
+  if (!mind) { // Checked by make_run_setup: problems are there and named once.
+    spdlog::error("{}", mind.error().what);
+    return {};
+  }
+  return system.spawn<planner>(std::move(config), std::move(*mind));
+}
+
+/// For tests of the whole program: `GRISTMILL_FAULT=worker:N` makes the worker that is assigned attempt
+/// ordinal N of any problem throw, once.
+std::function<void(const assignment&)> planned_fault() {
+  const char* text = std::getenv("GRISTMILL_FAULT");
+  constexpr std::string_view prefix = "worker:";
+  if (!text || !std::string_view(text).starts_with(prefix))
+    return nullptr;
+  auto ordinal = static_cast<uint32_t>(std::strtoul(text + prefix.size(), nullptr, 10));
+  auto thrown = std::make_shared<std::atomic<bool>>(false);
+  return [ordinal, thrown](const assignment& work) {
+    if (work.id.ordinal == ordinal && !thrown->exchange(true))
+      throw std::runtime_error("planned by GRISTMILL_FAULT");
+  };
+}
+
+} // namespace
+
+run_factories real_actors(const run_setup& setup, run_context_ptr context,
+  std::unique_ptr<event_sink> sink, child_starter* starter) {
+  run_factories make;
+  auto shared_sink = std::make_shared<std::unique_ptr<event_sink>>(std::move(sink));
+  make.journal = [shared_sink](caf::actor_system& system, const run_peers&) {
+    journal_config config;
+    config.sink = std::move(*shared_sink);
+    return system.spawn<journal, caf::detached>(std::move(config)); // SQLite waits for the disk.
+  };
+  if (starter)
+    make.child_front = [starter](caf::actor_system& system, const run_peers&) -> child_front_actor {
+      child_front_config config;
+      config.starter = starter;
+      return system.spawn<child_front>(config);
+    };
+  make.lease = [setup](caf::actor_system& system, const run_peers& peers) {
+    return make_lease(system, peers, setup);
+  };
+  make.gpu = [setup, context](caf::actor_system& system, const run_peers& peers, uint32_t index) {
+    return make_gpu(system, peers, setup, context, index);
+  };
+  make.planner = [setup](caf::actor_system& system, const run_peers& peers) {
+    return make_planner(system, peers, setup);
+  };
+  auto fault = planned_fault();
+  make.worker = [setup, fault](
+                  caf::actor_system& system, const run_peers& peers, uint32_t index) -> worker_actor {
+    worker_config config;
+    config.worker = "worker-" + std::to_string(index);
+    config.limits = attempt_limits_of(setup);
+    config.planner = peers.planner;
+    config.proposer = peers.proposers[index];
+    config.compiler = peers.compiler;
+    config.lease = peers.lease;
+    config.scorer = peers.scorer;
+    config.run_start = peers.run_start;
+    config.on_assigned = fault;
+    return system.spawn<worker>(std::move(config));
+  };
+  if (setup.rehearsal) {
+    make.oracle = [](caf::actor_system& system, const run_peers&) -> oracle_actor {
+      return system.spawn<rehearsal_oracle>();
+    };
+    make.compiler = [](caf::actor_system& system, const run_peers&) -> compiler_actor {
+      return system.spawn<rehearsal_compiler>();
+    };
+    make.scorer = [](caf::actor_system& system, const run_peers& peers) -> scorer_actor {
+      return system.spawn<rehearsal_scorer>(peers.events);
+    };
+    make.proposer
+      = [](caf::actor_system& system, const run_peers&, uint32_t) -> proposer_actor {
+      return system.spawn<rehearsal_proposer>();
+    };
+    return make;
+  }
+  make.oracle = [context](caf::actor_system& system, const run_peers& peers) -> oracle_actor {
+    return system.spawn<oracle>(oracle_config{context, peers.child_front});
+  };
+  make.compiler = [context, clang = setup.clang](
+                    caf::actor_system& system, const run_peers& peers) -> compiler_actor {
+    compiler_config config;
+    config.context = context;
+    config.clang = clang;
+    config.child_front = peers.child_front;
+    config.events = peers.events;
+    return system.spawn<compiler>(std::move(config));
+  };
+  make.scorer = [context](caf::actor_system& system, const run_peers& peers) -> scorer_actor {
+    return system.spawn<scorer>(scorer_config{context, peers.child_front, peers.events});
+  };
+  bool scripted = setup.settings.proposer == "scripted";
+  make.proposer = [context, scripted](
+                    caf::actor_system& system, const run_peers&, uint32_t) -> proposer_actor {
+    if (scripted)
+      return system.spawn<scripted_proposer>(context);
+    return system.spawn<template_proposer>(context);
+  };
+  return make;
+}
+
+event run_started_event(const run_setup& setup) {
+  nlohmann::json data{{"gpus", setup.settings.gpus}, {"workers", setup.workers},
+    {"seed", setup.context.seed}, {"seed_given", setup.settings.seed.has_value()},
+    {"budget", setup.settings.budget}, {"proposer", setup.settings.proposer},
+    {"oracle", setup.settings.oracle}, {"lease_policy", setup.settings.lease_policy},
+    {"toolchain", setup.clang.version}, {"time_note", setup.time_note},
+    {"baseline_note", setup.baseline_note}, {"version", GRISTMILL_VERSION}};
+  auto& names = data["problems"] = nlohmann::json::array();
+  for (const auto& [name, p] : setup.context.problems)
+    names.push_back(name);
+  return {.kind = "run_started", .data = data.dump()};
+}
+
+child_loop_limits child_limits(const run_setup& setup, unsigned cores) {
+  child_loop_limits limits;
+  limits.program_folder = setup.context.programs.string();
+  cores = std::max(1u, cores);
+  // In the order of child_profile: compiler, oracle, runner, judge. A runner has its device for itself.
+  limits.parallel = {cores, std::min(2u, cores), std::max(setup.gpu_count, 1u), cores};
+  limits.waiting_max = 4096;
+  return limits;
+}
+
+} // namespace gristmill

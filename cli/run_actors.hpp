@@ -1,0 +1,23 @@
+#pragma once
+
+#include "actors/child_front.hpp"
+#include "actors/journal.hpp"
+#include "actors/supervisor.hpp"
+#include "cli/run_setup.hpp"
+
+#include <memory>
+
+namespace gristmill {
+
+/// The real actors of a run; the only place that chooses between what is real and what is not.
+/// `starter` outlives the actor system; null in a rehearsal. `sink` is taken by the journal.
+run_factories real_actors(const run_setup& setup, run_context_ptr context,
+  std::unique_ptr<event_sink> sink, child_starter* starter);
+
+/// First line of the log: what the run was asked to do, without paths.
+event run_started_event(const run_setup& setup);
+
+/// How many children of each kind run at once, and where they lie.
+child_loop_limits child_limits(const run_setup& setup, unsigned cores);
+
+} // namespace gristmill

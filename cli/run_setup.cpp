@@ -1,0 +1,345 @@
+#include "cli/run_setup.hpp"
+
+#include "actors/candidate.hpp"
+#include "cli/commands.hpp"
+#include "gpu/lease/policy.hpp"
+#include "gpu/mock/profile.hpp"
+#include "journal/hash.hpp"
+#include "kernels/builtin.hpp"
+#include "protocol/bounds.hpp"
+#include "protocol/nearest.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fstream>
+#include <functional>
+#include <spdlog/spdlog.h>
+#include <sstream>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace gristmill {
+
+namespace {
+
+/// When nothing is asked for: what a first look may take on a laptop.
+constexpr const char* default_budget = "150s";
+
+result<void> one_of(
+  const std::string& flag, const std::string& value, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), value) != known.end())
+    return {};
+  return fail(errc::invalid_input, flag + " " + value + ": unknown" + suggestion(value, known));
+}
+
+result<problem> find_problem(const std::string& given) {
+  std::error_code error;
+  if (std::filesystem::is_directory(given, error))
+    return load_problem(given);
+  if (given.find('/') != std::string::npos || given.starts_with("."))
+    return fail(errc::invalid_input, given + ": no such folder");
+  auto found = builtin_problem(given);
+  if (found)
+    return found;
+  return fail(errc::invalid_input, found.error().what + "; no folder of that name either");
+}
+
+result<void> load_problems(run_setup& setup) {
+  if (setup.settings.problems.empty())
+    for (const auto& p : builtin_problems())
+      setup.settings.problems.push_back(p.name);
+  for (const auto& given : setup.settings.problems) {
+    auto loaded = find_problem(given);
+    if (!loaded)
+      return pass(loaded);
+    for (const auto& warning : loaded->warnings)
+      spdlog::debug("{}: {}", loaded->name, warning);
+    auto name = loaded->name;
+    if (!setup.context.problems.emplace(name, std::move(*loaded)).second)
+      return fail(errc::invalid_input, given + ": a problem called '" + name + "' was given already");
+    setup.problems.push_back({name, {}});
+  }
+  return {};
+}
+
+/// What a launch plan may ask: "sm_90a" is 90 there.
+device_facts facts_of(const device_properties& device) {
+  device_facts facts;
+  facts.sm_count = device.sm_count;
+  facts.smem_per_block = static_cast<uint32_t>(device.shared_per_block);
+  facts.smem_per_sm = static_cast<uint32_t>(device.shared_per_sm);
+  facts.l2_bytes = device.l2_bytes;
+  facts.arch = static_cast<uint32_t>(std::strtoul(device.arch.c_str() + 3, nullptr, 10));
+  return facts;
+}
+
+result<void> load_devices(run_setup& setup) {
+  auto devices = parse_devices(setup.settings.gpus, known_profiles());
+  if (!devices)
+    return pass(devices);
+  setup.devices = *devices;
+  bool sleep = setup.devices.front().what == device_group::kind::sleep;
+  std::string model = setup.devices.front().model;
+  for (const auto& group : setup.devices) {
+    setup.gpu_count += group.count;
+    if ((group.what == device_group::kind::sleep) != sleep || group.model != model)
+      return fail(errc::invalid_input, "--gpus " + setup.settings.gpus
+                                         + ": one kind of device a run in this build, because times "
+                                           "of two kinds cannot be compared");
+  }
+  bool sleep_proposer = setup.settings.proposer == "sleep";
+  if (sleep != sleep_proposer)
+    return fail(errc::invalid_input,
+      sleep ? "--gpus " + setup.settings.gpus
+                + ": runs no kernel, so it goes with --proposer sleep only"
+            : std::string("--proposer sleep: proposes no kernel, so it goes with --gpus "
+                          "sleep:TIME:COUNT only"));
+  setup.rehearsal = sleep;
+  setup.context.device_model = sleep ? "sleep" : model;
+  if (sleep) {
+    setup.time_note = "NOT A MEASUREMENT: no kernel runs";
+    return {};
+  }
+  auto gpu = profile(model);
+  if (!gpu)
+    return pass(gpu);
+  setup.context.facts = facts_of(properties_of(*gpu));
+  setup.context.arch = gpu->arch;
+  setup.context.floor_bytes_per_second
+    = static_cast<uint64_t>(std::llround(gpu->dram_tb_per_s * 1e12));
+  setup.context.floor_flops_per_second = static_cast<uint64_t>(
+    std::llround(2 * 32 * gpu->fp32_rate * gpu->sm_count * gpu->clock_ghz * 1e9));
+  setup.time_note = fmt::format("MODELLED by {} for {}", clock_version, model);
+  setup.baseline_note = "T_b: our frozen plain kernel (plain/1), not PyTorch; floor: bytes and flops "
+                        "at the model's rates";
+  return {};
+}
+
+result<void> load_bounds_table(run_setup& setup) {
+  const auto& file = setup.settings.bounds;
+  if (file.empty())
+    return {};
+  auto table = load_bounds(file);
+  if (!table)
+    return fail(errc::invalid_input, "--bounds " + file + ": " + table.error().what);
+  auto device = "mock:" + setup.context.device_model;
+  if (table->device != device)
+    return fail(errc::invalid_input, "--bounds " + file + ": device: the table is for '"
+                                       + table->device + "', the run is on '" + device
+                                       + "'; times of two devices are not compared");
+  for (const auto& [name, p] : setup.context.problems)
+    for (const auto& work : p.workloads)
+      if (!table->find(name, work.uuid))
+        return fail(errc::invalid_input, "--bounds " + file + ": problems." + name + "." + work.uuid
+                                           + ": missing, and a table must cover the whole problem");
+  setup.baseline_note = fmt::format("T_b and floor: {} ({}, sha256 of the file {})", table->source,
+    table->date, [&] {
+      std::ifstream in(file, std::ios::binary);
+      std::ostringstream text;
+      text << in.rdbuf();
+      return sha256_hex(text.str()).substr(0, 12);
+    }());
+  setup.context.bounds = std::move(*table);
+  return {};
+}
+
+void choose_seed(run_setup& setup) {
+  auto& context = setup.context;
+  if (setup.settings.seed) {
+    context.seed = *setup.settings.seed;
+    context.secret = hmac_sha256("gristmill run secret", std::to_string(context.seed));
+    return;
+  }
+  // The seed steers the search and is told; the secret keys the inputs and is not.
+  if (getrandom(&context.seed, sizeof context.seed, 0) != sizeof context.seed
+      || getrandom(context.secret.data(), context.secret.size(), 0)
+           != static_cast<ssize_t>(context.secret.size()))
+    spdlog::error("the kernel's random generator did not answer");
+}
+
+result<void> find_tools(run_setup& setup) {
+  auto folder = program_folder();
+  if (!folder)
+    return pass(folder);
+  setup.context.programs = *folder;
+  if (setup.rehearsal)
+    return {};
+  for (const char* child : {"gristmill-jail", "gristmill-runner", "gristmill-judge",
+         "gristmill-compiler", "gristmill-oracle"})
+    if (!std::filesystem::exists(setup.context.programs / child))
+      return fail(errc::not_found, (setup.context.programs / child).string()
+                                     + ": missing; build it, or keep the programs in one folder");
+  const char* path = std::getenv("PATH");
+  auto clang = find_clang(path ? path : "/usr/bin:/bin");
+  if (!clang)
+    return pass(clang);
+  setup.clang = *clang;
+  setup.context.oracle = setup.settings.oracle;
+  if (access(setup.settings.python.c_str(), X_OK) == 0)
+    setup.context.python = setup.settings.python;
+  else if (setup.settings.oracle == "torch")
+    return fail(errc::invalid_input,
+      "--python " + setup.settings.python + ": no such program, and --oracle torch needs it");
+  return {};
+}
+
+/// "[PROBLEM=]FILE.cu" as problem and file.
+result<std::pair<std::string, std::string>> split_candidate(
+  const run_setup& setup, const std::string& given) {
+  auto equals = given.find('=');
+  auto file = equals == std::string::npos ? given : given.substr(equals + 1);
+  std::string name = equals == std::string::npos ? std::string{} : given.substr(0, equals);
+  std::vector<std::string> known;
+  for (const auto& [problem_name, p] : setup.context.problems)
+    known.push_back(problem_name);
+  if (name.empty()) {
+    if (known.size() != 1)
+      return fail(errc::invalid_input, "--candidate " + given + ": the run has "
+                                         + std::to_string(known.size())
+                                         + " problems; write PROBLEM=FILE.cu");
+    name = known.front();
+  }
+  if (setup.context.problems.find(name) == setup.context.problems.end())
+    return fail(errc::invalid_input, "--candidate " + given + ": the run has no problem '" + name
+                                       + "'" + suggestion(name, known));
+  if (!file.ends_with(".cu"))
+    return fail(errc::invalid_input, "--candidate " + given + ": the file must end in .cu");
+  return std::pair{name, file};
+}
+
+result<std::string> small_file(const std::string& flag, const std::string& file) {
+  constexpr std::streamoff bytes_max = 1 << 20;
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in)
+    return fail(errc::invalid_input, flag + ": " + file + ": cannot be read");
+  if (in.tellg() > bytes_max)
+    return fail(errc::invalid_input, flag + ": " + file + ": larger than 1 MiB");
+  in.seekg(0);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string plan_file_of(const std::string& source_file) {
+  return source_file.substr(0, source_file.size() - 3) + ".plan.json";
+}
+
+result<void> check_candidates(const run_setup& setup) {
+  for (const auto& given : setup.settings.candidates) {
+    auto split = split_candidate(setup, given);
+    if (!split)
+      return pass(split);
+    for (const auto& file : {split->second, plan_file_of(split->second)})
+      if (auto text = small_file("--candidate " + given, file); !text)
+        return pass(text);
+  }
+  if (setup.settings.proposer == "scripted" && setup.settings.candidates.empty())
+    return fail(errc::invalid_input,
+      "--proposer scripted: tries only what --candidate gives, and none was given");
+  return {};
+}
+
+result<void> store_candidates(run_setup& setup) {
+  for (const auto& given : setup.settings.candidates) {
+    auto split = split_candidate(setup, given);
+    if (!split)
+      return pass(split);
+    const auto& [name, file] = *split;
+    auto source = small_file("--candidate " + given, file);
+    auto plan_text = small_file("--candidate " + given, plan_file_of(file));
+    if (!source || !plan_text)
+      return fail(errc::invalid_input, "--candidate " + given + ": cannot be read any more");
+    auto base = std::filesystem::path(file).stem().string();
+    auto target = std::find_if(setup.problems.begin(), setup.problems.end(),
+      [&](const portfolio_problem& p) { return p.name == name; });
+    auto key = "file/" + base;
+    auto taken = [&](const candidate_ref& c) { return c.key == key; };
+    for (int n = 2; std::any_of(target->planted.begin(), target->planted.end(), taken); ++n)
+      key = "file/" + base + "#" + std::to_string(n);
+    auto stored = store_candidate(
+      *setup.context.blobs, *source, *plan_text, key, "", "given by file");
+    if (!stored)
+      return pass(stored);
+    target->planted.push_back(*stored);
+  }
+  return {};
+}
+
+} // namespace
+
+result<run_setup> make_run_setup(const run_settings& settings) {
+  run_setup setup;
+  setup.settings = settings;
+  auto& s = setup.settings;
+  if (s.budget.empty())
+    s.budget = {default_budget};
+  using check = result<void>;
+  const std::vector<std::function<check()>> checks = {
+    [&] { return one_of("--proposer", s.proposer, {"template", "scripted", "sleep"}); },
+    [&] { return one_of("--toolchain", s.toolchain, {"auto", "clang"}); },
+    [&] { return one_of("--oracle", s.oracle, {"auto", "native", "torch"}); },
+    [&]() -> check {
+      auto policy = policy_by_name(s.lease_policy);
+      return policy ? check{} : check{pass(policy)};
+    },
+    [&]() -> check {
+      auto parsed = parse_budget(s.budget);
+      if (!parsed)
+        return pass(parsed);
+      setup.limits = *parsed;
+      return {};
+    },
+    [&] { return load_problems(setup); },
+    [&] { return load_devices(setup); },
+    [&] { return load_bounds_table(setup); },
+    [&] { return find_tools(setup); },
+    [&] { return check_candidates(setup); },
+  };
+  for (const auto& next : checks)
+    if (auto fine = next(); !fine)
+      return pass(fine);
+  setup.workers = s.workers != 0 ? s.workers : setup.gpu_count + 2;
+  s.workers = setup.workers;
+  choose_seed(setup);
+  return setup;
+}
+
+result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seconds utc) {
+  auto owner = own_identity();
+  if (!owner)
+    return pass(owner);
+  std::filesystem::path out(setup.settings.out);
+  auto runs = out.empty() ? std::filesystem::path("runs") : out.parent_path();
+  if (runs.empty())
+    runs = ".";
+  auto dead = reap_dead_jobs(runs);
+  for (const auto& run : dead.runs)
+    spdlog::info("cleaned up after a run that was killed: {}", run.string());
+  for (const auto& trouble : dead.problems)
+    spdlog::warn("{}", trouble);
+  std::string name = setup.problems.size() == 1
+                       ? setup.problems.front().name
+                       : std::to_string(setup.problems.size()) + "-problems";
+  auto directory = out.empty() ? run_directory::create(runs, utc, name, *owner)
+                               : run_directory::create_at(out, *owner);
+  if (!directory)
+    return pass(directory);
+  // Children are given these paths and have working directories of their own.
+  std::error_code error;
+  setup.context.directory = std::filesystem::absolute(directory->root(), error);
+  if (error)
+    return fail(errc::io_failed, directory->root().string() + ": " + error.message());
+  auto blobs = blob_store::open(setup.context.directory / directory->blobs().filename());
+  if (!blobs)
+    return pass(blobs);
+  setup.context.blobs = std::make_shared<blob_store>(std::move(*blobs));
+  if (auto stored = store_candidates(setup); !stored)
+    return pass(stored);
+  if (auto written = directory->write_config(to_toml(setup.settings)); !written)
+    return pass(written);
+  return directory;
+}
+
+} // namespace gristmill

@@ -1,0 +1,25 @@
+# Everything from Debian 12. `scripts/install-dependencies` lists the packages.
+find_package(Threads REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_path(TL_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)
+find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+
+# CAF 0.17 installs no package description; 0.18 and later do.
+find_package(CAF QUIET CONFIG)
+if(NOT CAF_FOUND)
+  find_path(CAF_INCLUDE caf/all.hpp REQUIRED)
+  find_library(CAF_LIBRARY_core caf_core REQUIRED)
+  add_library(CAF::core UNKNOWN IMPORTED)
+  set_target_properties(CAF::core PROPERTIES
+    IMPORTED_LOCATION "${CAF_LIBRARY_core}"
+    INTERFACE_INCLUDE_DIRECTORIES "${CAF_INCLUDE}"
+    INTERFACE_LINK_LIBRARIES Threads::Threads
+    # The compiler then refuses a message that has no type ID.
+    INTERFACE_COMPILE_DEFINITIONS CAF_ENABLE_TYPE_ID_CHECKS)
+endif()

@@ -1,0 +1,48 @@
+option(GRISTMILL_TESTS "build the tests" ON)
+option(GRISTMILL_BENCH "build the programs in bench/" OFF)
+option(GRISTMILL_WERROR "warnings are errors" ON)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# What every target of ours is compiled with. -ffp-contract=off and no -march=native: numbers that
+# decide something must be the same in every build (contracts, section 9).
+add_library(gristmill_flags INTERFACE)
+target_include_directories(gristmill_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(gristmill_flags INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -ffp-contract=off
+  $<$<BOOL:${GRISTMILL_WERROR}>:-Werror>)
+
+# gristmill_library(NAME SOURCES a.cpp b.cpp LINK other_library Third::party)
+# One static library a folder.
+function(gristmill_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC gristmill_flags ${ARG_LINK})
+endfunction()
+
+# gristmill_program(NAME SOURCES main.cpp LINK ...): a program in the root of the build folder.
+function(gristmill_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gristmill_flags ${ARG_LINK})
+endfunction()
+
+# gristmill_test(NAME SOURCES x_test.cpp LINK ...): one doctest program, one ctest entry.
+function(gristmill_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gristmill_flags gristmill_test_main ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}"
+    ENVIRONMENT "GRISTMILL_BIN=${CMAKE_BINARY_DIR};GRISTMILL_SOURCE=${CMAKE_SOURCE_DIR}")
+endfunction()

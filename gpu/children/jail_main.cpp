@@ -1,0 +1,16 @@
+#include "gpu/children/jail.hpp"
+
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  auto command = gristmill::parse_jail_command(arguments);
+  if (!command) {
+    fmt::print(stderr, "{}\n", command.error().what);
+    return gristmill::jail_exit_usage;
+  }
+  fmt::print(stderr, "{}\n", gristmill::enter_jail(*command).what);
+  return gristmill::jail_exit_failed;
+}

@@ -1,0 +1,89 @@
+#include "protocol/child_answers.hpp"
+#include "protocol/child_program.hpp"
+#include "tensors/compare.hpp"
+#include "tensors/tensor_file.hpp"
+
+#include <fmt/format.h>
+
+namespace gristmill {
+
+namespace {
+
+output_evaluation to_evaluation(const std::string& name, const comparison& compared) {
+  output_evaluation output;
+  output.output = name;
+  output.passed = compared.passed;
+  output.has_nan = compared.has_nan;
+  output.has_inf = compared.has_inf;
+  output.elements = compared.elements;
+  output.mismatches = compared.mismatches;
+  output.matched_ratio = compared.matched_ratio;
+  output.max_absolute_error = compared.max_absolute_error;
+  output.max_relative_error = compared.max_relative_error;
+  output.all_zero = compared.all_zero_output;
+  output.miss_tiles.assign(compared.miss_tiles.begin(), compared.miss_tiles.end());
+  return output;
+}
+
+std::string reason_of(const output_evaluation& output) {
+  if (output.has_nan)
+    return fmt::format("`{}` holds NaN", output.output);
+  if (output.has_inf)
+    return fmt::format("`{}` holds an infinity", output.output);
+  if (output.all_zero)
+    return fmt::format("`{}` is all zero, and the reference is not", output.output);
+  if (output.mismatches == 0)
+    return fmt::format("`{}`: the largest error, {:.6g}, is above the cap", output.output,
+      static_cast<double>(output.max_absolute_error));
+  return fmt::format("`{}`: {} of {} elements miss the tolerance, largest error {:.6g}",
+    output.output, output.mismatches, output.elements,
+    static_cast<double>(output.max_absolute_error));
+}
+
+workload_evaluation judge(const child_context& context, const judge_workload& work) {
+  workload_evaluation evaluated;
+  evaluated.uuid = work.uuid;
+  evaluated.shrunken = work.shrunken;
+  evaluated.status = verdict_status::passed;
+  auto end = [&](verdict_status status, std::string detail) {
+    evaluated.status = status;
+    evaluated.detail = std::move(detail);
+  };
+  for (const auto& output : work.outputs) {
+    const auto& what = output.solution;
+    auto reference = mapped_file::open(context.path(output.reference_file), what.bytes);
+    if (!reference) {
+      end(verdict_status::infrastructure, reference.error().what);
+      return evaluated;
+    }
+    auto solution = mapped_file::open(context.path(what.file), what.bytes);
+    if (!solution) {
+      // Only the name: the message with the path goes to people who may read logs.
+      const auto* fault =
+        solution.error().code == errc::invalid_input ? "has the wrong size" : "was not written";
+      end(verdict_status::runtime_error, fmt::format("output `{}` {}", what.name, fault));
+      return evaluated;
+    }
+    auto compared = to_evaluation(what.name,
+      compare(what.type, what.shape, solution->bytes(), reference->bytes(), work.allowed));
+    if (!compared.passed && evaluated.status == verdict_status::passed)
+      end(verdict_status::incorrect_numerical, reason_of(compared));
+    evaluated.outputs.push_back(std::move(compared));
+  }
+  return evaluated;
+}
+
+result<void> judge_all(child_context& context) {
+  for (const auto& work : context.what.judge.workloads)
+    context.channel.sample(to_json(judge(context, work)));
+  return {};
+}
+
+} // namespace
+
+} // namespace gristmill
+
+int main(int argc, char** argv) {
+  return gristmill::child_main(
+    argc, argv, "gristmill-judge", gristmill::job_kind::judge, gristmill::judge_all);
+}

@@ -1,0 +1,142 @@
+#include "gpu/children/job_directory.hpp"
+#include "gpu/children/runner_pass.hpp"
+#include "gpu/mock/mock_device.hpp"
+#include "protocol/child_answers.hpp"
+#include "protocol/child_program.hpp"
+#include "protocol/device_name.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace gristmill {
+
+namespace {
+
+constexpr uint64_t code_bytes_max = uint64_t{16} << 20;
+
+result<std::unique_ptr<device>> open_device(const run_job& job) {
+  auto groups = parse_devices(job.device, known_profiles());
+  if (!groups)
+    return pass(groups);
+  if (groups->size() != 1 || groups->front().what != device_group::kind::mock)
+    return fail(errc::unsupported, fmt::format("{}: the runner opens mock devices", job.device));
+  auto model = profile(groups->front().model);
+  if (!model)
+    return pass(model);
+  mock_device_config config;
+  config.profile = std::move(*model);
+  config.instruction_limit = job.instruction_limit;
+  return make_mock_device(std::move(config));
+}
+
+uint64_t median(std::vector<uint64_t> samples) {
+  std::sort(samples.begin(), samples.end());
+  const size_t middle = samples.size() / 2;
+  if (samples.size() % 2 == 1)
+    return samples[middle];
+  return samples[middle - 1] + (samples[middle] - samples[middle - 1]) / 2;
+}
+
+/// Runs all workloads of a job. A fault of one ends that one only.
+class runner {
+public:
+  runner(child_context& context, device& gpu) : context_(context), gpu_(gpu) {}
+
+  result<void> read_units() {
+    for (const auto& unit : context_.what.run.units) {
+      auto code = read_whole_file(context_.path(unit.file), code_bytes_max);
+      if (!code)
+        return pass(code);
+      units_.emplace(unit.key, loaded_unit{&unit, std::move(*code)});
+    }
+    return {};
+  }
+
+  void run(const run_workload& work, size_t index) {
+    workload_measurement measured;
+    measured.uuid = work.uuid;
+    measured.shrunken = work.shrunken;
+    measured.status = verdict_status::passed;
+    std::vector<finding> findings;
+    if (work.has_check) {
+      auto in = make_pass(work.check, index);
+      if (auto done = in.check(findings); !done)
+        note(measured, done.error());
+    }
+    for (auto& found : findings) {
+      found.workload = work.uuid;
+      context_.channel.sample(to_json(found));
+    }
+    if (work.has_clock && measured.status == verdict_status::passed)
+      time(work.clock, index, measured);
+    context_.channel.sample(to_json(measured));
+  }
+
+private:
+  struct loaded_unit {
+    const run_unit* unit;
+    std::string code;
+  };
+
+  runner_pass make_pass(const run_pass& pass, size_t index) {
+    auto fill = context_.what.run.fill;
+    for (size_t i = 0; i < 4; ++i)
+      fill.bytes[8 + i] ^= static_cast<uint8_t>(index >> (8 * i));
+    const auto& loaded = units_.at(pass.unit);
+    return {gpu_, context_, pass, *loaded.unit, loaded.code, fill};
+  }
+
+  void time(const run_pass& pass, size_t index, workload_measurement& measured) {
+    for (uint32_t i = 0; i < context_.what.run.samples; ++i) {
+      auto in = make_pass(pass, index);
+      auto timed = in.time();
+      if (!timed) {
+        measured.samples_ns.clear();
+        measured.terms.clear();
+        measured.bound.clear();
+        return note(measured, timed.error());
+      }
+      measured.samples_ns.push_back(timed->ns);
+      measured.terms = std::move(timed->terms);
+      measured.bound = std::move(timed->bound);
+    }
+    measured.time_ns = median(measured.samples_ns);
+  }
+
+  void note(workload_measurement& measured, const pass_failure& why) {
+    measured.status = why.status;
+    measured.detail = why.detail;
+    if (why.fault)
+      context_.channel.fault({{"workload", measured.uuid}, {"fault", why.fault->kind},
+        {"text", why.fault->what}, {"ptx_line", why.fault->ptx_line}});
+  }
+
+  child_context& context_;
+  device& gpu_;
+  std::map<std::string, loaded_unit> units_;
+};
+
+result<void> run_all(child_context& context) {
+  auto gpu = open_device(context.what.run);
+  if (!gpu)
+    return pass(gpu);
+  runner all(context, **gpu);
+  if (auto read = all.read_units(); !read)
+    return read;
+  const auto& workloads = context.what.run.workloads;
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    context.channel.phase(fmt::format("workload {} of {}", i + 1, workloads.size()));
+    all.run(workloads[i], i);
+  }
+  return {};
+}
+
+} // namespace
+
+} // namespace gristmill
+
+int main(int argc, char** argv) {
+  return gristmill::child_main(
+    argc, argv, "gristmill-runner", gristmill::job_kind::run, gristmill::run_all);
+}

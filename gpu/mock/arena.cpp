@@ -1,0 +1,89 @@
+#include "gpu/mock/arena.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace gristmill {
+
+result<device_pointer> arena::add(
+  host_memory memory, uint64_t bytes, bool writable, std::string name) {
+  if (bytes > capacity_ - used_)
+    return fail(errc::refused,
+      fmt::format("{} needs {} bytes, but the device has {} of {} left", name, bytes,
+        capacity_ - used_, capacity_));
+  const device_pointer base = next_;
+  const uint64_t step = (bytes + slot - 1) / slot * slot + slot;
+  if (step >= ptx::device_address_end - base)
+    return fail(errc::refused, fmt::format("{}: the device addresses are used up", name));
+  next_ += step;
+  used_ += bytes;
+  buffers_.emplace(base, buffer{std::move(memory), bytes, writable, std::move(name)});
+  return base;
+}
+
+result<void> arena::remove(device_pointer base) {
+  const auto found = buffers_.find(base);
+  if (found == buffers_.end())
+    return fail(errc::invalid_input, fmt::format("{:#x} is not the base of a buffer", base));
+  used_ -= found->second.bytes;
+  buffers_.erase(found);
+  return {};
+}
+
+void arena::reset() {
+  buffers_.clear();
+  used_ = 0;
+  next_ = first_address;
+}
+
+arena::buffers::const_iterator arena::holder(device_pointer at) const {
+  auto after = buffers_.upper_bound(at);
+  if (after == buffers_.begin())
+    return buffers_.end();
+  --after;
+  return at - after->first < after->second.bytes ? after : buffers_.end();
+}
+
+result<uint8_t*> arena::find(device_pointer at, uint64_t bytes, bool for_writing) const {
+  if (bytes == 0)
+    return nullptr;
+  const auto found = holder(at);
+  if (found == buffers_.end() || bytes > found->second.bytes - (at - found->first))
+    return fail(errc::invalid_input,
+      fmt::format("{} bytes at {:#x} do not lie in one buffer of the device", bytes, at));
+  if (for_writing && !found->second.writable)
+    return fail(
+      errc::invalid_input, fmt::format("{} is read-only on the device", found->second.name));
+  return found->second.memory.data() + (at - found->first);
+}
+
+result<void> arena::clear(device_pointer at, uint64_t bytes) {
+  if (auto checked = find(at, bytes, true); !checked || bytes == 0)
+    return checked ? result<void>{} : pass(checked);
+  const auto found = buffers_.find(holder(at)->first);
+  found->second.memory.clear(at - found->first, bytes);
+  return {};
+}
+
+std::vector<ptx::region> arena::regions() const {
+  std::vector<ptx::region> all;
+  for (const auto& [base, held] : buffers_)
+    if (held.bytes > 0)
+      all.push_back({base, held.memory.data(), held.bytes, held.writable, held.name});
+  return all;
+}
+
+uint64_t arena::bytes_behind(const std::vector<uint64_t>& values) const {
+  std::set<device_pointer> bases;
+  uint64_t sum = 0;
+  for (const uint64_t value : values)
+    if (const auto found = holder(value);
+        found != buffers_.end() && bases.insert(found->first).second)
+      sum += found->second.bytes;
+  return sum;
+}
+
+} // namespace gristmill

@@ -1,0 +1,90 @@
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/mock/profile.hpp"
+#include "gpu/mock/ptx/ptx.hpp"
+#include "messages/measure.hpp"
+#include "messages/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+/// A modelled time. It is never measured, and whoever shows it says so (`gpu_profile`,
+/// `clock_version`).
+struct launch_time {
+  uint64_t ns = 0;
+  /// What each resource alone would take; they overlap, so they do not add up.
+  std::vector<time_term> terms;
+  /// Name of the largest term.
+  std::string bound;
+  /// Blocks that an SM holds at once.
+  uint32_t resident_blocks = 0;
+  uint64_t blocks_sampled = 0;
+};
+
+/// Blocks of an entry that one SM holds at once: limited by block slots, warps, registers and
+/// shared memory. 0 when not even one fits.
+uint32_t resident_blocks(
+  const gpu_profile& gpu, const ptx::entry_info& entry, uint32_t threads, uint32_t dynamic_shared);
+
+/// The caches and latencies of the profile for the interpreter. L1 is what shared memory leaves.
+ptx::hardware hardware_of(const gpu_profile& gpu, uint64_t shared_per_block, uint32_t resident);
+
+/// What was executed of a launch: the whole grid or a sample of its blocks.
+struct sample {
+  uint64_t grid_blocks = 0;
+  uint32_t threads = 0;
+  uint32_t dynamic_shared = 0;
+  ptx::counts counts;
+  /// Mean work of a block of the whole grid over that of a sampled one; 1 when all blocks are
+  /// alike.
+  double imbalance = 1;
+  /// Bytes of the buffers that the launch was given; 0 when unknown. When they all fit in L2,
+  /// nothing is read from DRAM twice.
+  uint64_t footprint_bytes = 0;
+};
+
+/// The time model: counts of the sample, occupancy and the profile to nanoseconds.
+///
+/// Each resource (issue slots, arithmetic, load/store unit, tensor cores, L2, DRAM, and the latency
+/// of the critical path of a block) has the time that it alone would need; the launch takes their
+/// 5-norm, a soft maximum, plus the cost of a launch. Uses + - * / only, so that every build gives
+/// the same nanoseconds. Fails with `refused` when no block fits on an SM.
+result<launch_time> model_launch(
+  const gpu_profile& gpu, const ptx::entry_info& entry, const sample& of);
+
+/// A memset (reads nothing) or a copy of that many bytes.
+launch_time model_transfer(const gpu_profile& gpu, uint64_t read_bytes, uint64_t written_bytes);
+
+/// One call made of several steps, run one after the other.
+call_time sum_of(const std::vector<launch_time>& steps);
+
+/// How much of a launch is executed for the clock.
+struct sampling {
+  /// No further block is started once so many warp instructions have been executed.
+  uint64_t instructions = 6'000'000;
+  /// A launch whose sample needs more than this has no modelled time.
+  uint64_t instruction_limit = 1'000'000'000;
+  /// Waves: blocks that the whole GPU holds at once.
+  uint32_t waves = 2;
+};
+
+/// The sample of a launch, or the fault that it met.
+struct sample_outcome {
+  sample taken;
+  std::optional<ptx::fault> failed;
+};
+
+/// Executes one or two waves of consecutive blocks at true size with caches and critical path on.
+/// `what` says entry, shape, parameters and memory; its sampling and limit fields are set here.
+/// Where the grid is larger than the sample, a few single blocks from the rest of it are executed
+/// too, to see whether they do as much work (`sample::imbalance`).
+sample_outcome take_sample(const gpu_profile& gpu, ptx::instance& state,
+  const ptx::entry_info& entry, ptx::launch what, const sampling& how);
+
+} // namespace gristmill

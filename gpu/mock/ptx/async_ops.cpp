@@ -1,0 +1,219 @@
+#include "gpu/mock/ptx/memory.hpp"
+#include "gpu/mock/ptx/warp.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+/// Asynchronous copies are done at once; what remains of them is the order that mbarriers enforce.
+namespace gristmill::ptx {
+namespace {
+
+mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane) {
+  address &= UINT32_MAX;
+  if (address % 8 != 0)
+    raise(fault_kind::misaligned,
+      fmt::format("mbarrier at shared address 0x{:x}, which is not a multiple of 8", address),
+      lane);
+  const auto found = w.block->mbarriers.find(address);
+  if (found == w.block->mbarriers.end())
+    raise(fault_kind::trap,
+      fmt::format("the mbarrier at shared address 0x{:x} is used before mbarrier.init", address),
+      lane);
+  return found->second;
+}
+
+void advance(warp& w, mbarrier& m) {
+  if (m.pending > 0 || m.pending_bytes != 0)
+    return;
+  ++m.phase;
+  m.pending = m.expected;
+  ++w.block->mbarrier_events;
+}
+
+uint64_t shared_address(lane_state& s, uint32_t reg, uint8_t bytes, uint32_t lane) {
+  return (bytes == 8 ? lane_values<uint64_t>(s, reg)[lane] : lane_values<uint32_t>(s, reg)[lane])
+    & UINT32_MAX;
+}
+
+} // namespace
+
+/// cp.async: a shared address + imm, b global address + `target`, `bytes` to copy; c (when `mode`
+/// bit 1 is set) bytes to read, the rest are zeros; bit 0: not through L1; r with bit 2: ignore.
+void copy_async(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t to[warp_lanes];
+  uint64_t from[warp_lanes];
+  addresses_of(w, o, to);
+  const auto* b = lane_values<uint64_t>(w, o.b);
+  const auto offset = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(o.target)));
+  const uint32_t bytes = o.bytes;
+  uint32_t reading = 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    from[l] = b[l] + offset;
+    if (!is_active(w, l))
+      continue;
+    uint32_t size = o.mode & 2 ? std::min(lane_values<uint32_t>(w, o.c)[l], bytes) : bytes;
+    if ((o.mode & 4) && (w.predicates[o.r] >> l & 1))
+      size = 0;
+    if ((to[l] | from[l]) & (bytes - 1))
+      raise(fault_kind::misaligned,
+        fmt::format("cp.async of {} bytes from 0x{:x} to shared 0x{:x}: not multiples of the size",
+          bytes, from[l], to[l] & UINT32_MAX),
+        l);
+    uint8_t* target = need_shared(w, to[l], bytes, l, "cp.async write");
+    if (size > 0) {
+      std::memcpy(target, need_global(w, o, from[l], size, false, l, "cp.async read"), size);
+      reading |= 1U << l;
+    }
+    std::memset(target + size, 0, bytes - size);
+  }
+  if (reading == 0)
+    return;
+  const uint32_t active = w.active;
+  w.active = reading;
+  count_global(w, o, from, bytes, false, (o.mode & 1) == 0);
+  w.active = active;
+}
+
+// Two functions, so that the timing model can tell them apart.
+void copy_commit(lane_state& s, const operation&) {
+  as_warp(s).memory_level = 0;
+}
+
+void copy_wait(lane_state&, const operation&) {}
+
+/// cp.async.bulk to shared memory: a target, b source, c bytes, e mbarrier (`bytes` wide).
+void bulk_to_shared(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t to[warp_lanes];
+  addresses_of(w, o, to);
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    const uint64_t from = lane_values<uint64_t>(w, o.b)[l];
+    const uint32_t bytes = lane_values<uint32_t>(w, o.c)[l];
+    if ((from | (to[l] & UINT32_MAX) | bytes) & 15)
+      raise(fault_kind::misaligned,
+        fmt::format("bulk copy of {} bytes from 0x{:x} to shared 0x{:x}: not multiples of 16",
+          bytes, from, to[l] & UINT32_MAX),
+        l);
+    mbarrier& m = find_mbarrier(w, shared_address(w, o.e, o.bytes, l), l);
+    if (bytes > 0) {
+      std::memcpy(need_shared(w, to[l], bytes, l, "bulk copy write"),
+        need_global(w, o, from, bytes, false, l, "bulk copy read"), bytes);
+      auto& n = counts_of(w, o).memory[as_counted];
+      n.bytes += bytes;
+      const uint64_t last = (from + bytes - 1) >> 5;
+      n.sectors += last - (from >> 5) + 1;
+      for (uint64_t sector = from >> 5; sector <= last; ++sector)
+        touch_sector(w, sector, false, false);
+    }
+    m.pending_bytes -= bytes;
+    advance(w, m);
+  }
+}
+
+/// cp.async.bulk from shared memory: a target (global), b source, c bytes.
+void bulk_to_global(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t to[warp_lanes];
+  addresses_of(w, o, to);
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    const uint64_t from = shared_address(w, o.b, o.bytes, l);
+    const uint32_t bytes = lane_values<uint32_t>(w, o.c)[l];
+    if ((from | to[l] | bytes) & 15)
+      raise(fault_kind::misaligned,
+        fmt::format("bulk copy of {} bytes from shared 0x{:x} to 0x{:x}: not multiples of 16",
+          bytes, from, to[l]),
+        l);
+    if (bytes == 0)
+      continue;
+    std::memcpy(need_global(w, o, to[l], bytes, true, l, "bulk copy write"),
+      need_shared(w, from, bytes, l, "bulk copy read"), bytes);
+    auto& n = counts_of(w, o).memory[as_counted];
+    n.bytes += bytes;
+    const uint64_t last = (to[l] + bytes - 1) >> 5;
+    n.sectors += last - (to[l] >> 5) + 1;
+    for (uint64_t sector = to[l] >> 5; sector <= last; ++sector)
+      touch_sector(w, sector, true, false);
+  }
+}
+
+void mbarrier_init(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t address[warp_lanes];
+  addresses_of(w, o, address);
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    need_shared(w, address[l], 8, l, "mbarrier.init");
+    const int64_t count = lane_values<uint32_t>(w, o.b)[l];
+    w.block->mbarriers[address[l] & UINT32_MAX] = {count, count, 0, 0};
+    find_mbarrier(w, address[l], l);
+  }
+}
+
+void mbarrier_inval(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t address[warp_lanes];
+  addresses_of(w, o, address);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (is_active(w, l))
+      w.block->mbarriers.erase(address[l] & UINT32_MAX);
+}
+
+/// `mode` bit 0: b is a number of arrivals (else 1); bit 1: c is a number of bytes to expect; bit
+/// 2: arrivals that were added to the expectation before, so that only the check remains. d: the
+/// phase, as a token.
+void mbarrier_arrive(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t address[warp_lanes];
+  addresses_of(w, o, address);
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    mbarrier& m = find_mbarrier(w, address[l], l);
+    lane_values<uint64_t>(w, o.d)[l] = m.phase;
+    const int64_t arrivals = o.mode & 4 ? 0 : o.mode & 1 ? lane_values<uint32_t>(w, o.b)[l] : 1;
+    if (arrivals > m.pending)
+      raise(fault_kind::trap,
+        fmt::format("{} arrivals at an mbarrier that awaits {}", arrivals, m.pending), l);
+    if (o.mode & 2)
+      m.pending_bytes += lane_values<uint32_t>(w, o.c)[l];
+    m.pending -= arrivals;
+    advance(w, m);
+  }
+}
+
+void mbarrier_expect(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t address[warp_lanes];
+  addresses_of(w, o, address);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (is_active(w, l))
+      find_mbarrier(w, address[l], l).pending_bytes += lane_values<uint32_t>(w, o.b)[l];
+}
+
+/// p: the phase of parity b (`mode` 0) or of token b (`mode` 1) is complete.
+void mbarrier_test(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t address[warp_lanes];
+  addresses_of(w, o, address);
+  uint32_t complete = 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    const mbarrier& m = find_mbarrier(w, address[l], l);
+    const bool done = o.mode == 1 ? m.phase != lane_values<uint64_t>(w, o.b)[l]
+                                  : (m.phase & 1) != (lane_values<uint32_t>(w, o.b)[l] & 1);
+    complete |= static_cast<uint32_t>(done) << l;
+  }
+  set_lanes(w.predicates[o.p], w.active, complete);
+  if ((w.active & ~complete) != 0)
+    w.yields = true;
+}
+
+} // namespace gristmill::ptx

@@ -1,0 +1,82 @@
+#pragma once
+
+#include "gpu/mock/ptx/assembler.hpp"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gristmill::ptx {
+
+/// The dotted parts of the current opcode after the first. Decoders take out what they understand;
+/// `finish` refuses the instruction if anything is left, so that no modifier is ever ignored by
+/// accident.
+class modifiers {
+public:
+  explicit modifiers(const assembler& as);
+
+  /// Takes this part out, wherever it stands. Whether it was there.
+  bool take(std::string_view part);
+  /// The first of these that is there; empty when none is.
+  std::string_view take_one(std::initializer_list<std::string_view> parts);
+  /// Takes all parts with this beginning out; whether there were any.
+  bool take_prefix(std::string_view prefix);
+  /// Takes the last part: the type in most instructions.
+  std::string_view take_type();
+  bool has(std::string_view part) const;
+  void finish() const;
+  /// What is left, with dots between: "sat.s32".
+  std::string rest() const;
+
+private:
+  const assembler& as_;
+  std::vector<std::string_view> parts_;
+};
+
+/// Operand i; refuses the instruction when there are fewer.
+const operand& operand_at(const assembler& as, size_t i);
+/// Refuses the instruction when the number of operands is another.
+void need_operands(const assembler& as, size_t count);
+void need_operands(const assembler& as, size_t least, size_t most);
+/// Bytes of a type that has to be one.
+uint32_t bytes_of(const assembler& as, std::string_view type);
+/// Takes `.global`, `.shared::cta`, ... out.
+space take_space(modifiers& m);
+/// Takes `.relaxed.gpu` and its like out: order and scope mean nothing when warps take turns.
+void take_memory_order(modifiers& m);
+
+void decode_arithmetic(assembler& as);
+void decode_compare(assembler& as);
+void decode_set(assembler& as);
+void decode_select(assembler& as);
+void decode_testp(assembler& as);
+void decode_move(assembler& as);
+void decode_address_conversion(assembler& as);
+void decode_is_space(assembler& as);
+void decode_convert(assembler& as);
+void decode_load(assembler& as);
+void decode_store(assembler& as);
+void decode_atomic(assembler& as);
+void decode_prefetch(assembler& as);
+void decode_create_policy(assembler& as);
+void decode_branch(assembler& as);
+void decode_indexed_branch(assembler& as);
+void decode_return(assembler& as);
+void decode_call(assembler& as);
+void decode_trap(assembler& as);
+void decode_barrier(assembler& as);
+void decode_shuffle(assembler& as);
+void decode_vote(assembler& as);
+void decode_match(assembler& as);
+void decode_reduce_lanes(assembler& as);
+void decode_active_mask(assembler& as);
+void decode_elect(assembler& as);
+void decode_fence(assembler& as);
+void decode_sleep(assembler& as);
+void decode_mma(assembler& as);
+void decode_matrix_access(assembler& as);
+void decode_copy(assembler& as);
+void decode_mbarrier(assembler& as);
+
+} // namespace gristmill::ptx

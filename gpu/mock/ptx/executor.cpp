@@ -1,0 +1,346 @@
+#include "gpu/mock/ptx/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gristmill::ptx {
+namespace {
+
+void find_lowest(warp& w) {
+  w.lowest = UINT32_MAX;
+  for (const warp::group& g : w.groups)
+    if (!g.parked)
+      w.lowest = std::min(w.lowest, g.pc);
+}
+
+/// Lanes that wait at this very operation join those that arrive.
+void absorb(warp& w) {
+  bool any = false;
+  std::erase_if(w.groups, [&](const warp::group& g) {
+    if (g.pc != w.pc)
+      return false;
+    w.running |= g.mask;
+    return any = true;
+  });
+  if (any)
+    find_lowest(w);
+}
+
+void run_group(warp& w, uint32_t pc) {
+  w.pc = pc;
+  w.running = 0;
+  absorb(w);
+  find_lowest(w);
+}
+
+/// Goes on with the group of the lowest pc. False when all are parked, or there is none.
+bool choose(warp& w) {
+  find_lowest(w);
+  if (w.lowest == UINT32_MAX)
+    return false;
+  run_group(w, w.lowest);
+  return true;
+}
+
+void set_aside(warp& w, uint32_t pc, uint32_t mask, bool parked) {
+  w.groups.push_back({pc, mask, parked});
+  if (!parked)
+    w.lowest = std::min(w.lowest, pc);
+}
+
+/// The group that has waited longest gets a turn.
+void rotate(warp& w) {
+  const auto next =
+    std::find_if(w.groups.begin(), w.groups.end(), [](const warp::group& g) { return !g.parked; });
+  if (next == w.groups.end())
+    return;
+  const uint32_t pc = next->pc;
+  if (w.running != 0)
+    set_aside(w, w.pc, w.running, false);
+  run_group(w, pc);
+  w.lowest = UINT32_MAX; // Nobody interrupts this turn.
+}
+
+/// Lanes have exited: whoever waited for them has to look again.
+void wake_all(warp& w) {
+  for (warp::group& g : w.groups)
+    g.parked = false;
+  find_lowest(w);
+}
+
+void leave(warp& w, uint32_t exiting) {
+  w.live &= ~exiting;
+  w.running &= ~exiting;
+  wake_all(w);
+  if (w.running != 0)
+    ++w.pc;
+  else if (!choose(w))
+    w.status = warp_status::done;
+}
+
+void branch(warp& w, uint32_t taken, uint32_t target) {
+  if (taken == w.running) {
+    w.pc = target;
+  } else if (taken == 0) {
+    ++w.pc;
+  } else {
+    ++w.block->done->divergent_branches;
+    set_aside(w, target, taken, false);
+    set_aside(w, w.pc + 1, w.running & ~taken, false);
+    choose(w);
+  }
+}
+
+void indexed_branch(warp& w, const operation& o, uint32_t taken) {
+  const auto* index = lane_values<const uint32_t>(w, o.a);
+  const uint32_t rest = w.running & ~taken;
+  uint32_t ways = rest != 0 ? 1 : 0;
+  for (uint32_t left = taken; left != 0;) {
+    const uint32_t lane = first_lane(left);
+    if (index[lane] >= o.list_size)
+      raise(fault_kind::trap, fmt::format("index {} of {} labels", index[lane], o.list_size), lane);
+    uint32_t same = 0;
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      same |= static_cast<uint32_t>(index[l] == index[lane]) << l;
+    same &= left;
+    set_aside(w, o.list[index[lane]], same, false);
+    left &= ~same;
+    ++ways;
+  }
+  if (rest != 0)
+    set_aside(w, w.pc + 1, rest, false);
+  w.block->done->divergent_branches += ways > 1 ? 1 : 0;
+  choose(w);
+}
+
+void warn(warp& w, const operation& o, const char* what) {
+  const source_line& source = w.block->code->sources[o.source];
+  w.block->warnings->insert(
+    fmt::format("{} (PTX line {}: `{}`)", what, source.line, one_line(source.text)));
+}
+
+/// Executes the operation for each set of lanes whose mask is complete; the others wait here.
+/// Returns those lanes that wait.
+uint32_t synchronise(warp& w, const operation& o, uint32_t active) {
+  const auto* masks = lane_values<const uint32_t>(w, o.e);
+  uint32_t waiting = 0;
+  for (uint32_t left = active; left != 0;) {
+    const uint32_t lane = first_lane(left);
+    const uint32_t named = masks[lane];
+    uint32_t same = 0;
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      same |= static_cast<uint32_t>(masks[l] == named) << l;
+    same &= left;
+    left &= ~same;
+    if ((same & ~named) != 0)
+      raise(fault_kind::bad_mask,
+        fmt::format("the mask 0x{:08x} does not name a lane that executes the instruction", named),
+        first_lane(same & ~named));
+    const uint32_t missing = named & w.live & ~same;
+    if (missing == 0) {
+      if ((named & w.full & ~w.live) != 0 && o.counted != category::barrier)
+        warn(w, o, "the mask names lanes that have exited");
+      w.active = same;
+      o.run(w, o);
+      continue;
+    }
+    if ((missing & ~w.running) == 0)
+      raise(fault_kind::bad_mask,
+        fmt::format("the mask 0x{:08x} names lanes that are at this instruction but do not execute "
+                    "it with this mask",
+          named),
+        first_lane(missing));
+    waiting |= same;
+  }
+  const uint32_t going_on = w.running & ~waiting;
+  if (waiting != 0)
+    set_aside(w, w.pc, waiting, true);
+  if (going_on != 0) {
+    w.running = going_on;
+    ++w.pc;
+    return waiting;
+  }
+  const uint32_t pc = w.pc;
+  w.running = 0;
+  if (!choose(w)) {
+    const uint32_t lane = first_lane(waiting);
+    w.pc = pc;
+    raise(fault_kind::bad_mask,
+      fmt::format("the mask 0x{:08x} names lanes that never arrive: 0x{:08x}", masks[lane],
+        masks[lane] & w.live & ~waiting),
+      lane);
+  }
+  return waiting;
+}
+
+enum class arrival { waits_for_lanes, goes_on, stops };
+
+arrival arrive_at_barrier(warp& w, const operation& o, uint32_t active) {
+  if (active != w.running)
+    raise(fault_kind::barrier_divergence,
+      "a barrier that only part of the lanes execute, by their predicate",
+      first_lane(w.running & ~active));
+  if (w.running != w.live) {
+    const uint32_t pc = w.pc;
+    const uint32_t here = w.running;
+    set_aside(w, w.pc, w.running, true);
+    w.running = 0;
+    if (!choose(w)) {
+      w.pc = pc;
+      raise(fault_kind::barrier_divergence,
+        fmt::format(
+          "lanes 0x{:08x} of a warp are at this barrier while the others wait elsewhere", here),
+        first_lane(here));
+    }
+    return arrival::waits_for_lanes;
+  }
+  if (w.live != w.full)
+    warn(w, o, "a barrier after some lanes of a warp have exited");
+  const uint32_t lane = first_lane(w.live);
+  const uint64_t number =
+    o.imm >= 0 ? static_cast<uint64_t>(o.imm) : lane_values<const uint32_t>(w, o.a)[lane];
+  if (o.imm < 0 && number >= 16)
+    raise(fault_kind::trap, fmt::format("barrier number {}; there are 16", number), lane);
+  block_barrier& b = w.block->barriers[number];
+  const uint32_t expected = o.elements == 2 ? lane_values<const uint32_t>(w, o.b)[lane] : 0;
+  if (o.elements == 2 && (expected == 0 || expected % warp_lanes != 0))
+    raise(fault_kind::trap,
+      fmt::format("a barrier of {} threads; it has to be a multiple of 32", expected), lane);
+  b.arrived += warp_lanes;
+  b.expected = expected;
+  if (o.mode >= 2) {
+    const uint32_t yes = (w.predicates[o.r] ^ (o.bytes == 1 ? all_lanes : 0)) & w.live;
+    b.trues += lanes_in(yes);
+    b.all = b.all && yes == w.live;
+    b.any = b.any || yes != 0;
+  }
+  ++w.pc;
+  if (o.mode == 1)
+    return arrival::goes_on;
+  w.barrier = static_cast<uint32_t>(number);
+  w.barrier_reduction = o.mode >= 2 ? &o : nullptr;
+  w.status = warp_status::at_barrier;
+  return arrival::stops;
+}
+
+template <bool Timing>
+void run(warp& w, uint64_t budget) {
+  const operation* const code = w.block->code->operations.data();
+  operation_counts* const counted = w.block->operations->data();
+  while (budget-- > 0) {
+    if (w.pc >= w.lowest) {
+      set_aside(w, w.pc, w.running, false);
+      choose(w);
+    }
+    const operation& o = code[w.pc];
+    if (o.kind >= flow::warp_sync && !w.groups.empty())
+      absorb(w);
+    uint32_t active = w.running;
+    if (o.guard >= 0)
+      active &= o.guard_negated ? ~w.predicates[o.guard] : w.predicates[o.guard];
+    operation_counts& n = counted[w.pc];
+    ++n.instructions;
+    n.lanes += lanes_in(active);
+    w.steps += o.hidden ? 0 : 1;
+    if constexpr (Timing)
+      w.memory_level = 0;
+    switch (o.kind) {
+    case flow::straight:
+      if (active != 0) {
+        w.active = active;
+        o.run(w, o);
+      }
+      if constexpr (Timing)
+        account(w, o);
+      ++w.pc;
+      break;
+    case flow::branch:
+      if constexpr (Timing)
+        account(w, o);
+      branch(w, active, o.target);
+      break;
+    case flow::indexed_branch:
+      if constexpr (Timing)
+        account(w, o);
+      indexed_branch(w, o, active);
+      break;
+    case flow::exit:
+      if (active == 0)
+        ++w.pc;
+      else
+        leave(w, active);
+      if (w.status == warp_status::done)
+        return;
+      break;
+    case flow::warp_sync:
+      if (active == 0)
+        ++w.pc;
+      else if (const uint32_t waiting = synchronise(w, o, active); waiting != 0) {
+        // They will be here again, and be counted then.
+        n.lanes -= lanes_in(waiting);
+        if (waiting == active) {
+          --n.instructions;
+          --w.steps;
+        }
+      }
+      if constexpr (Timing)
+        account(w, o);
+      break;
+    case flow::block_barrier:
+      if (active == 0) {
+        ++w.pc;
+        break;
+      }
+      if constexpr (Timing)
+        w.timing.end_stretch();
+      switch (arrive_at_barrier(w, o, active)) {
+      case arrival::stops:
+        return;
+      case arrival::waits_for_lanes:
+        --n.instructions; // They will be here again, and be counted then.
+        --w.steps;
+        n.lanes -= lanes_in(active);
+        break;
+      case arrival::goes_on:
+        break;
+      }
+      break;
+    case flow::waiting:
+      if (active != 0) {
+        w.active = active;
+        o.run(w, o);
+      }
+      if constexpr (Timing)
+        account(w, o);
+      ++w.pc;
+      if (w.yields) {
+        w.turn_over = !w.groups.empty();
+        return;
+      }
+      break;
+    }
+  }
+  w.turn_over = !w.groups.empty();
+}
+
+constexpr uint64_t turn = 1024;
+
+} // namespace
+
+void execute(warp& w, uint64_t budget) {
+  w.yields = false;
+  if (w.turn_over) {
+    w.turn_over = false;
+    rotate(w);
+    budget = std::min(budget, turn);
+  } else {
+    find_lowest(w);
+  }
+  if (w.block->what->timing)
+    run<true>(w, budget);
+  else
+    run<false>(w, budget);
+}
+
+} // namespace gristmill::ptx

@@ -1,0 +1,337 @@
+#include "gpu/mock/ptx/memory.hpp"
+
+#include "gpu/mock/ptx/lanes/lanes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gristmill::ptx {
+namespace {
+
+/// Bytes to which an access has to be aligned.
+uint32_t alignment(uint32_t bytes) {
+  return std::min(bytes, 32U);
+}
+
+space space_of(uint64_t address) {
+  const uint64_t window = address & window_mask;
+  return window == shared_window ? space::shared
+    : window == local_window     ? space::local
+                                 : space::global;
+}
+
+size_t memory_index(const operation& o, space where) {
+  if (o.where != space::generic || where == space::global)
+    return as_counted;
+  return where == space::shared ? generic_to_shared : generic_to_local;
+}
+
+std::string_view name_of(space where) {
+  return where == space::shared ? "shared" : where == space::local ? "local" : "global";
+}
+
+/// The nearest region, to tell by how much an access missed.
+std::string nearest_region(const block_state& block, uint64_t address) {
+  const region* before = nullptr;
+  for (const region& r : *block.memory)
+    if (r.device <= address)
+      before = &r;
+  if (!before)
+    return address < 4096 ? "a null pointer" : "below every allocation";
+  const uint64_t past = address - before->device;
+  if (past < before->bytes)
+    return fmt::format(
+      "'{}' has {} bytes and the access begins at byte {}", before->name, before->bytes, past);
+  return fmt::format(
+    "{} bytes past the end of '{}' ({} bytes)", past - before->bytes, before->name, before->bytes);
+}
+
+[[noreturn]] void out_of_bounds(
+  warp& w, space where, uint64_t address, uint64_t bytes, uint32_t lane, bool write) {
+  std::string what = fmt::format("{} of {} bytes of {} memory out of bounds at 0x{:x}",
+    write ? "write" : "read", bytes, name_of(where), address);
+  if (where == space::global)
+    what += ": " + nearest_region(*w.block, address);
+  else
+    what += fmt::format(": the {} has {} bytes", where == space::shared ? "block" : "thread",
+      where == space::shared ? w.block->shared_bytes : w.block->local_bytes);
+  raise(fault_kind::out_of_bounds, std::move(what), lane);
+}
+
+void check_alignment(
+  warp& w, const uint64_t* addresses, uint32_t bytes, uint32_t active, space where) {
+  const uint64_t low = alignment(bytes) - 1;
+  uint64_t any = 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    any |= active >> l & 1 ? addresses[l] & low : 0;
+  if (any == 0)
+    return;
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if ((active >> l & 1) && (addresses[l] & low))
+      raise(fault_kind::misaligned,
+        fmt::format("access of {} bytes of {} memory at 0x{:x}, which is not a multiple of {}",
+          bytes, name_of(where), addresses[l], alignment(bytes)),
+        l);
+  (void)w;
+}
+
+const region* find_region(warp& w, const operation& o, uint64_t low, uint64_t high) {
+  const region*& recent = counts_of(w, o).recent;
+  const auto holds = [&](const region& r) { return low >= r.device && high <= r.device + r.bytes; };
+  if (recent && holds(*recent))
+    return recent;
+  const std::vector<region>& all = *w.block->memory;
+  auto after = std::upper_bound(all.begin(), all.end(), low,
+    [](uint64_t address, const region& r) { return address < r.device; });
+  if (after == all.begin() || high < low || !holds(*--after))
+    return nullptr;
+  return recent = &*after;
+}
+
+void need_writable(const region& r, uint64_t address, uint64_t bytes, uint32_t lane) {
+  if (!r.writable)
+    raise(fault_kind::write_to_read_only,
+      fmt::format(
+        "write of {} bytes at 0x{:x} to '{}', which must not be written", bytes, address, r.name),
+      lane);
+}
+
+/// Part of the active lanes, all in one space.
+void resolve_scattered(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes,
+  uint32_t active, space where, bool write, bool through_l1, host_access& out) {
+  check_alignment(w, addresses, bytes, active, where);
+  if (where == space::global) {
+    uint64_t low = UINT64_MAX;
+    uint64_t high = 0;
+    for (uint32_t l = 0; l < warp_lanes; ++l) {
+      low = (active >> l & 1) && addresses[l] < low ? addresses[l] : low;
+      high = (active >> l & 1) && addresses[l] > high ? addresses[l] : high;
+    }
+    const region* all = find_region(w, o, low, high + bytes);
+    for (uint32_t l = 0; l < warp_lanes; ++l) {
+      if (!(active >> l & 1))
+        continue;
+      const region* r = all ? all : find_region(w, o, addresses[l], addresses[l] + bytes);
+      if (!r)
+        out_of_bounds(w, where, addresses[l], bytes, l, write);
+      if (write)
+        need_writable(*r, addresses[l], bytes, l);
+      out.lanes[l] = r->host + (addresses[l] - r->device);
+    }
+    const uint32_t before = w.active;
+    w.active = active;
+    count_global(w, o, addresses, bytes, write, through_l1);
+    w.active = before;
+    return;
+  }
+  const bool shared = where == space::shared;
+  auto& n = counts_of(w, o).memory[memory_index(o, where)];
+  n.bytes += uint64_t{lanes_in(active)} * bytes;
+  const uint64_t size = shared ? w.block->shared_bytes : w.block->local_bytes;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    addresses[l] &= UINT32_MAX;
+    if (!(active >> l & 1))
+      continue;
+    if (addresses[l] + bytes > size)
+      out_of_bounds(w, where, addresses[l], bytes, l, write);
+    out.lanes[l] = shared
+      ? w.block->shared + addresses[l]
+      : w.block->local + (uint64_t{w.id} * warp_lanes + l) * size + addresses[l];
+  }
+  if (shared)
+    n.wavefronts += bank_wavefronts(active, addresses, bytes);
+  else
+    // The hardware interleaves local memory: a warp's access to one variable is contiguous.
+    n.sectors += std::max<uint64_t>(1, (uint64_t{lanes_in(active)} * bytes + 31) / 32);
+}
+
+} // namespace
+
+void addresses_of(warp& w, const operation& o, uint64_t* out) {
+  if (o.address_bytes == 8) {
+    const auto* a = lane_values<const uint64_t>(w, o.a);
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      out[l] = a[l] + static_cast<uint64_t>(o.imm);
+  } else {
+    const auto* a = lane_values<const uint32_t>(w, o.a);
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      out[l] = static_cast<uint32_t>(a[l] + static_cast<uint32_t>(o.imm));
+  }
+}
+
+void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
+  bool atomic, host_access& out) {
+  out.shape = host_access::scattered;
+  const bool through_l1 = !atomic && (o.mode & 1) == 0;
+  space where = o.where == space::parameter || o.where == space::constant ? space::global : o.where;
+  if (where == space::generic) {
+    const uint32_t first = first_lane(w.active);
+    where = space_of(addresses[first]);
+    uint32_t others = 0;
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      others |= static_cast<uint32_t>(space_of(addresses[l]) != where) << l;
+    others &= w.active;
+    if (where != space::global) {
+      auto& moved = counts_of(w, o).moved[where == space::shared ? 0 : 1];
+      ++moved.instructions;
+      moved.lanes += lanes_in(w.active);
+    }
+    if (others != 0) {
+      // Lanes in different spaces: one space after the other.
+      for (const space s : {space::global, space::shared, space::local}) {
+        uint32_t part = 0;
+        for (uint32_t l = 0; l < warp_lanes; ++l)
+          part |= static_cast<uint32_t>(space_of(addresses[l]) == s) << l;
+        part &= w.active;
+        if (part != 0) {
+          uint64_t copy[warp_lanes];
+          std::copy_n(addresses, warp_lanes, copy);
+          resolve_scattered(w, o, copy, bytes, part, s, write, through_l1, out);
+        }
+      }
+      return;
+    }
+  }
+  if (w.active == all_lanes && where != space::local && !atomic
+    && (addresses[0] & (alignment(bytes) - 1)) == 0) {
+    const address_pattern pattern = lanes().pattern(addresses, bytes);
+    if (pattern.uniform || pattern.sequential) {
+      const uint64_t length = pattern.uniform ? bytes : warp_lanes * bytes;
+      auto& n = counts_of(w, o).memory[memory_index(o, where)];
+      if (where == space::shared) {
+        const uint64_t first = addresses[0] & UINT32_MAX;
+        if (first + length <= w.block->shared_bytes) {
+          n.bytes += uint64_t{warp_lanes} * bytes;
+          n.wavefronts += pattern.uniform ? 1 : std::max(1U, bytes / 4);
+          out.lanes[0] = w.block->shared + first;
+          out.shape = pattern.uniform ? host_access::uniform : host_access::sequential;
+          return;
+        }
+      } else if (const region* r = find_region(w, o, addresses[0], addresses[0] + length)) {
+        if (write)
+          need_writable(*r, addresses[0], bytes, 0);
+        n.bytes += uint64_t{warp_lanes} * bytes;
+        if (o.where == space::global || o.where == space::generic) {
+          const uint64_t first = addresses[0] >> 5;
+          const uint64_t last = (addresses[0] + length - 1) >> 5;
+          n.sectors += last - first + 1;
+          n.wavefronts += (last >> 2) - (first >> 2) + 1;
+          if (w.block->l2)
+            for (uint64_t s = first; s <= last; ++s)
+              touch_sector(w, s, write, through_l1);
+        }
+        out.lanes[0] = r->host + (addresses[0] - r->device);
+        out.shape = pattern.uniform ? host_access::uniform : host_access::sequential;
+        return;
+      }
+    }
+  }
+  resolve_scattered(w, o, addresses, bytes, w.active, where, write, through_l1, out);
+}
+
+uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write) {
+  const region* r = find_region(w, o, address, address + bytes);
+  return r && (!write || r->writable) ? r->host + (address - r->device) : nullptr;
+}
+
+uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write,
+  uint32_t lane, const char* doing) {
+  const region* r = find_region(w, o, address, address + bytes);
+  if (!r)
+    raise(fault_kind::out_of_bounds,
+      fmt::format("{} of {} bytes of global memory out of bounds at 0x{:x}: {}", doing, bytes,
+        address, nearest_region(*w.block, address)),
+      lane);
+  if (write)
+    need_writable(*r, address, bytes, lane);
+  return r->host + (address - r->device);
+}
+
+uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing) {
+  address &= UINT32_MAX;
+  if (address + bytes > w.block->shared_bytes)
+    raise(fault_kind::out_of_bounds,
+      fmt::format("{} of {} bytes of shared memory out of bounds at 0x{:x}: the block has {} bytes",
+        doing, bytes, address, w.block->shared_bytes),
+      lane);
+  return w.block->shared + address;
+}
+
+uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t bytes) {
+  const uint32_t words = std::max(1U, bytes / 4);
+  // A wide access is served in parts, a part of the lanes each.
+  const uint32_t lanes_a_part = std::max(1U, warp_lanes / words);
+  uint32_t total = 0;
+  for (uint32_t from = 0; from < warp_lanes; from += lanes_a_part) {
+    uint32_t seen[32][32];
+    uint8_t count[32] = {};
+    uint32_t most = 0;
+    for (uint32_t l = from; l < from + lanes_a_part; ++l) {
+      if (!(active >> l & 1))
+        continue;
+      for (uint32_t k = 0; k < words; ++k) {
+        const auto word = static_cast<uint32_t>(addresses[l] / 4 + k);
+        const uint32_t bank = word & 31;
+        uint32_t i = 0;
+        while (i < count[bank] && seen[bank][i] != word)
+          ++i;
+        if (i < count[bank])
+          continue;
+        seen[bank][count[bank]++] = word;
+        most = std::max<uint32_t>(most, count[bank]);
+      }
+    }
+    total += most;
+  }
+  return total;
+}
+
+void touch_sector(warp& w, uint64_t sector, bool write, bool through_l1) {
+  block_state& block = *w.block;
+  if (!block.l2)
+    return;
+  if (!write && through_l1 && block.l1->hit(sector)) {
+    ++block.done->l1_hits;
+    return;
+  }
+  ++block.done->l2_sectors;
+  w.memory_level = std::max(w.memory_level, 1U);
+  if (!block.l2->hit(sector)) {
+    w.memory_level = 2;
+    ++(write ? block.done->dram_write_sectors : block.done->dram_read_sectors);
+  }
+}
+
+void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32_t bytes,
+  bool write, bool through_l1) {
+  auto& n = counts_of(w, o).memory[as_counted];
+  n.bytes += uint64_t{lanes_in(w.active)} * bytes;
+  if (o.where == space::parameter || o.where == space::constant)
+    return;
+  // Up to two sectors a lane and 8 bytes more than a line of vectors: 32 lanes x 32 bytes.
+  uint64_t sectors[warp_lanes * 2 + 2];
+  size_t count = 0;
+  bool sorted = true;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    for (uint64_t s = addresses[l] >> 5; s <= (addresses[l] + bytes - 1) >> 5; ++s) {
+      if (count > 0 && sectors[count - 1] == s)
+        continue;
+      sorted = sorted && (count == 0 || sectors[count - 1] < s);
+      sectors[count++] = s;
+    }
+  }
+  if (!sorted) {
+    std::sort(sectors, sectors + count);
+    count = static_cast<size_t>(std::unique(sectors, sectors + count) - sectors);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    n.wavefronts += i == 0 || sectors[i] >> 2 != sectors[i - 1] >> 2 ? 1U : 0U;
+    touch_sector(w, sectors[i], write, through_l1);
+  }
+  n.sectors += count;
+}
+
+} // namespace gristmill::ptx

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "gpu/mock/ptx/warp.hpp"
+
+#include <string_view>
+
+namespace gristmill::ptx {
+
+/// Handlers of `ld` and `st` for a memory type and the bytes of the registers in `list`; nullptr
+/// when the registers are too narrow or the type is none. The address is in `a`, the number of
+/// elements in `elements`; `mode` bit 0: not through L1.
+handler load_handler(std::string_view type, uint32_t register_bytes);
+handler store_handler(std::string_view type, uint32_t register_bytes);
+
+/// `operation` is "add", "cas", ...; nullptr when that does not exist for the type. Operands in b
+/// and c, the old value goes to d.
+handler atomic_handler(std::string_view operation, std::string_view type);
+/// The same for `red.global.add.v2.f32` and its like, operands in `list`.
+handler vector_reduction_handler(std::string_view operation, std::string_view type);
+
+/// Where the lanes' bytes are on the host.
+struct host_access {
+  enum layout : uint8_t {
+    /// `lanes[l]` for each active lane.
+    scattered,
+    /// Lane l at `lanes[0] + l * bytes`; all lanes are active.
+    sequential,
+    /// All at `lanes[0]`; all lanes are active.
+    uniform
+  };
+  layout shape = scattered;
+  uint8_t* lanes[warp_lanes];
+};
+
+/// Addresses of all lanes: the register in `a` plus `imm`.
+void addresses_of(warp& w, const operation& o, uint64_t* out);
+
+/// Checks bounds, alignment and permission of an access of `bytes` a lane, counts it, and finds the
+/// host memory. Raises faults. `addresses` are cut to the space.
+void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
+  bool atomic, host_access& out);
+
+/// Host memory of one range of global memory; nullptr when it is in no region, or not writable.
+uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write);
+/// The same; raises a fault with this reason.
+uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write,
+  uint32_t lane, const char* doing);
+uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing);
+
+/// Passes of a shared memory access: distinct words a bank, summed over the parts in which a wide
+/// access is served.
+uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t bytes);
+/// Counts sectors and lines of global memory.
+void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32_t bytes,
+  bool write, bool through_l1);
+void touch_sector(warp& w, uint64_t sector, bool write, bool through_l1);
+
+} // namespace gristmill::ptx

@@ -1,0 +1,102 @@
+#include "gpu/mock/ptx/timing.hpp"
+
+#include "gpu/mock/ptx/warp.hpp"
+
+#include <algorithm>
+
+namespace gristmill::ptx {
+namespace {
+
+uint32_t latency(const warp& w, const operation& o) {
+  const hardware& hw = w.block->what->hw;
+  const uint32_t memory = w.memory_level == 0 ? hw.l1_latency
+    : w.memory_level == 1                     ? hw.l2_latency
+                                              : hw.dram_latency;
+  switch (o.counted) {
+  case category::sfu:
+    return hw.sfu_latency;
+  case category::convert:
+    return hw.convert_latency;
+  case category::load_shared:
+  case category::atomic_shared:
+  case category::shuffle:
+    return hw.shared_latency;
+  case category::load_global:
+  case category::atomic_global:
+  case category::async:
+    return memory;
+  case category::load_local:
+    return hw.l1_latency;
+  case category::mma:
+    return hw.mma_latency;
+  default:
+    return hw.alu_latency;
+  }
+}
+
+} // namespace
+
+void warp_timing::prepare(const kernel& code) {
+  registers.assign(code.registers.size(), 0);
+  predicates.assign(code.predicates, 0);
+}
+
+void warp_timing::start_block() {
+  std::fill(registers.begin(), registers.end(), 0);
+  std::fill(predicates.begin(), predicates.end(), 0);
+  now = latest_start = instructions = copy_group = 0;
+  copy_groups.clear();
+}
+
+void warp_timing::end_stretch() {
+  now = std::max(now + instructions, latest_start);
+  latest_start = now;
+  instructions = 0;
+}
+
+void account(warp& w, const operation& o) {
+  warp_timing& t = w.timing;
+  const kernel& code = *w.block->code;
+  const auto& range = code.operand_ranges[static_cast<size_t>(&o - code.operations.data())];
+  const uint32_t* const touched = code.touched.data() + range.first;
+  const auto ready = [&](uint32_t number) -> uint32_t& {
+    return number & predicate_mark ? t.predicates[number & ~predicate_mark] : t.registers[number];
+  };
+  uint32_t start = t.now;
+  for (uint32_t i = 0; i < range.reads; ++i)
+    start = std::max(start, ready(touched[i]));
+  t.instructions += o.hidden ? 0 : 1;
+  if (o.kind == flow::branch || o.kind == flow::indexed_branch) {
+    t.latest_start = std::max(t.latest_start, start);
+    t.end_stretch();
+    t.now += w.block->what->hw.alu_latency;
+    return;
+  }
+  const uint32_t arrival = start + latency(w, o);
+  bool waits = false;
+  if (o.run == copy_async) {
+    t.copy_group = std::max(t.copy_group, arrival);
+  } else if (o.run == bulk_to_shared) {
+    w.block->bulk_ready = std::max(w.block->bulk_ready, arrival);
+  } else if (o.run == mbarrier_test) {
+    start = std::max(start, w.block->bulk_ready);
+    waits = true;
+  } else if (o.run == copy_commit) {
+    t.copy_groups.push_back(t.copy_group);
+    t.copy_group = 0;
+  } else if (o.run == copy_wait) {
+    // `imm` of the newest groups may still be under way.
+    while (static_cast<int64_t>(t.copy_groups.size()) > o.imm) {
+      start = std::max(start, t.copy_groups.front());
+      t.copy_groups.erase(t.copy_groups.begin());
+    }
+    waits = true;
+  }
+  for (uint32_t i = 0; i < range.writes; ++i)
+    ready(touched[range.reads + i]) = arrival;
+  t.latest_start = std::max(t.latest_start, start);
+  if (waits)
+    t.end_stretch();
+}
+
+} // namespace gristmill::ptx

@@ -1,0 +1,215 @@
+#pragma once
+
+#include "gpu/mock/ptx/cache.hpp"
+#include "gpu/mock/ptx/kernel.hpp"
+#include "gpu/mock/ptx/operation.hpp"
+#include "gpu/mock/ptx/timing.hpp"
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+/// The state of a block while it runs, and what the handlers have in common.
+namespace gristmill::ptx {
+
+/// Thrown by handlers; the executor adds where it happened. Never leaves `run`.
+struct fault_signal {
+  fault_kind kind = fault_kind::trap;
+  std::string what;
+  /// The lane that is to blame, or the first active one.
+  uint32_t lane = 0;
+};
+
+/// Counts of one operation, by the memory that it went to: a generic access may go to each.
+struct operation_counts {
+  /// All executions, wherever they went.
+  uint64_t instructions = 0;
+  uint64_t lanes = 0;
+  struct {
+    uint64_t sectors = 0;
+    uint64_t bytes = 0;
+    uint64_t wavefronts = 0;
+  } memory[3];
+  /// Executions of generic accesses that went to shared (0) or local (1) memory.
+  struct {
+    uint64_t instructions = 0;
+    uint64_t lanes = 0;
+  } moved[2];
+  /// The region that it hit last.
+  const region* recent = nullptr;
+};
+
+/// An mbarrier object in shared memory. Its contents live here, not in the 8 bytes.
+struct mbarrier {
+  int64_t expected = 0;
+  int64_t pending = 0;
+  int64_t pending_bytes = 0;
+  uint64_t phase = 0;
+};
+
+/// One of the numbered barriers of a block; the last one stands for the cluster.
+struct block_barrier {
+  /// Threads of the warps that have arrived; 0 expected = all that are alive.
+  uint32_t arrived = 0;
+  uint32_t expected = 0;
+  /// `barrier.red`: predicates that were true, all of them, any of them.
+  uint32_t trues = 0;
+  bool all = true;
+  bool any = false;
+};
+constexpr size_t block_barriers = 17;
+
+struct block_state {
+  const kernel* code = nullptr;
+  const launch* what = nullptr;
+  counts* done = nullptr;
+  std::set<std::string>* warnings = nullptr;
+  std::vector<operation_counts>* operations = nullptr;
+  /// Sorted by device address.
+  const std::vector<region>* memory = nullptr;
+  uint8_t* shared = nullptr;
+  uint64_t shared_bytes = 0;
+  /// Of all threads, one after the other.
+  uint8_t* local = nullptr;
+  uint64_t local_bytes = 0;
+  sector_cache* l1 = nullptr;
+  sector_cache* l2 = nullptr;
+  std::array<block_barrier, block_barriers> barriers;
+  std::map<uint64_t, mbarrier> mbarriers;
+  /// Phases completed: tells a wait from a deadlock.
+  uint64_t mbarrier_events = 0;
+  /// When the last bulk copy arrives (timing).
+  uint32_t bulk_ready = 0;
+  uint64_t printf_calls = 0;
+};
+
+enum class warp_status : uint8_t { running, at_barrier, done };
+
+struct warp : lane_state {
+  /// Lanes that wait while others run, at `pc`; parked ones for lanes to arrive.
+  struct group {
+    uint32_t pc = 0;
+    uint32_t mask = 0;
+    bool parked = false;
+  };
+
+  block_state* block = nullptr;
+  uint32_t id = 0;
+  uint32_t pc = 0;
+  /// Lanes that run now.
+  uint32_t running = 0;
+  /// Lanes that exist, and those of them that have not exited.
+  uint32_t full = 0;
+  uint32_t live = 0;
+  std::vector<group> groups;
+  /// Lowest pc of the groups that are not parked.
+  uint32_t lowest = UINT32_MAX;
+  warp_status status = warp_status::running;
+  uint32_t barrier = 0;
+  /// For `barrier.red`: the operation that waits.
+  const operation* barrier_reduction = nullptr;
+  bool yields = false;
+  /// The lanes that ran last have had their turn: others come first, whatever their pc.
+  bool turn_over = false;
+  uint64_t steps = 0;
+  /// The farthest memory that the current operation reached: 0 L1, 1 L2, 2 DRAM.
+  uint32_t memory_level = 0;
+  warp_timing timing;
+};
+
+template <class T>
+T* lane_values(lane_state& s, uint32_t offset) {
+  return reinterpret_cast<T*>(s.registers + offset);
+}
+
+inline warp& as_warp(lane_state& s) {
+  return static_cast<warp&>(s);
+}
+
+inline bool is_active(const lane_state& s, uint32_t lane) {
+  return (s.active >> lane & 1) != 0;
+}
+
+inline operation_counts& counts_of(warp& w, const operation& o) {
+  return (*w.block->operations)[static_cast<size_t>(&o - w.block->code->operations.data())];
+}
+
+/// Index in `operation_counts::memory`.
+enum counted_memory : uint8_t {
+  /// What the category of the operation says.
+  as_counted,
+  generic_to_shared,
+  generic_to_local
+};
+
+/// Without a processor instruction that not every x86-64 has.
+inline uint32_t lanes_in(uint32_t mask) {
+  if (mask == all_lanes)
+    return warp_lanes;
+  mask -= mask >> 1 & 0x55555555;
+  mask = (mask & 0x33333333) + (mask >> 2 & 0x33333333);
+  return ((mask + (mask >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+}
+
+inline uint32_t first_lane(uint32_t mask) {
+  return static_cast<uint32_t>(std::countr_zero(mask));
+}
+
+[[noreturn]] inline void raise(fault_kind kind, std::string what, uint32_t lane) {
+  throw fault_signal{kind, std::move(what), lane};
+}
+
+inline void set_lanes(uint32_t& predicate, uint32_t active, uint32_t value) {
+  predicate = (predicate & ~active) | (value & active);
+}
+
+// simple_ops.cpp
+void set_predicate(lane_state& s, const operation& o);
+void predicate_logic(lane_state& s, const operation& o);
+void read_clock(lane_state& s, const operation& o);
+void pack(lane_state& s, const operation& o);
+void unpack(lane_state& s, const operation& o);
+void to_generic(lane_state& s, const operation& o);
+void from_generic(lane_state& s, const operation& o);
+void is_in_space(lane_state& s, const operation& o);
+void no_operation(lane_state& s, const operation& o);
+void yield_warp(lane_state& s, const operation& o);
+void trap(lane_state& s, const operation& o);
+void assert_failed(lane_state& s, const operation& o);
+void print_call(lane_state& s, const operation& o);
+
+// collective_ops.cpp
+void shuffle(lane_state& s, const operation& o);
+void vote(lane_state& s, const operation& o);
+void reduce_lanes(lane_state& s, const operation& o);
+void match_any(lane_state& s, const operation& o);
+void match_all(lane_state& s, const operation& o);
+void active_mask(lane_state& s, const operation& o);
+void elect(lane_state& s, const operation& o);
+
+// matrix_ops.cpp
+void mma_f16(lane_state& s, const operation& o);
+void mma_bf16(lane_state& s, const operation& o);
+void mma_f16_to_f16(lane_state& s, const operation& o);
+void load_matrix(lane_state& s, const operation& o);
+void store_matrix(lane_state& s, const operation& o);
+
+// async_ops.cpp
+void copy_async(lane_state& s, const operation& o);
+/// `cp.async.commit_group` and `wait_group`: only the timing model tells them apart from nothing.
+void copy_commit(lane_state& s, const operation& o);
+void copy_wait(lane_state& s, const operation& o);
+void bulk_to_shared(lane_state& s, const operation& o);
+void bulk_to_global(lane_state& s, const operation& o);
+void mbarrier_init(lane_state& s, const operation& o);
+void mbarrier_inval(lane_state& s, const operation& o);
+void mbarrier_arrive(lane_state& s, const operation& o);
+void mbarrier_expect(lane_state& s, const operation& o);
+void mbarrier_test(lane_state& s, const operation& o);
+
+} // namespace gristmill::ptx

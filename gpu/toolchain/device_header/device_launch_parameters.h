@@ -1,0 +1,3 @@
+// All of it is there already.
+#pragma once
+#include "gristmill/all.h"

@@ -1,0 +1,46 @@
+// The names of <cmath> in namespace std.
+#pragma once
+#include "math.h"
+
+namespace std {
+#define GM_USE(NAME) using ::NAME;
+GM_USE(abs)
+GM_USE(acos)
+GM_USE(asin)
+GM_USE(atan)
+GM_USE(atan2)
+GM_USE(cbrt)
+GM_USE(ceil)
+GM_USE(copysign)
+GM_USE(cos)
+GM_USE(cosh)
+GM_USE(erf)
+GM_USE(exp)
+GM_USE(exp2)
+GM_USE(expm1)
+GM_USE(fabs)
+GM_USE(floor)
+GM_USE(fma)
+GM_USE(fmax)
+GM_USE(fmin)
+GM_USE(fmod)
+GM_USE(isfinite)
+GM_USE(isinf)
+GM_USE(isnan)
+GM_USE(log)
+GM_USE(log10)
+GM_USE(log1p)
+GM_USE(log2)
+GM_USE(max)
+GM_USE(min)
+GM_USE(pow)
+GM_USE(rint)
+GM_USE(round)
+GM_USE(sin)
+GM_USE(sinh)
+GM_USE(sqrt)
+GM_USE(tan)
+GM_USE(tanh)
+GM_USE(trunc)
+#undef GM_USE
+} // namespace std

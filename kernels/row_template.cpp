@@ -1,0 +1,602 @@
+#include "kernels/row_template.hpp"
+
+#include "kernels/addressing.hpp"
+#include "kernels/expression_writer.hpp"
+#include "kernels/kernel_signature.hpp"
+#include "kernels/plan_text.hpp"
+#include "kernels/row_passes.hpp"
+#include "kernels/vector_code.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace gristmill {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// Bytes of registers that a thread may spend on its part of the row.
+int register_budget(int block_threads) {
+  return block_threads > 512 ? 96 : block_threads > 256 ? 192 : 256;
+}
+
+/// Shared memory of a block beside the rows: partial results of the warps.
+constexpr int shared_reserve = 2048;
+
+constexpr std::string_view operators_code = R"(struct add_op {
+  __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
+};
+struct max_op {
+  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+struct min_op {
+  __device__ __forceinline__ float operator()(float a, float b) const { return fminf(a, b); }
+};
+
+// Combines one value of each thread of a row; all of them get the result. `partial` has a place for
+// each warp and is used by one reduction only, so that no barrier is needed behind it.
+template <class Op>
+__device__ __forceinline__ float reduce_row(float value, Op combine, float* partial) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  if (row_threads > 32) {
+    constexpr int warps = row_threads / 32;
+    if (threadIdx.x % 32 == 0)
+      partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = partial[threadIdx.x % warps];
+#pragma unroll
+    for (int distance = warps / 2; distance > 0; distance /= 2)
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  }
+  return value;
+}
+
+// Combines what a thread has gathered for its vector's places.
+template <class Op, int N>
+__device__ __forceinline__ float reduce_places(const float (&places)[N], Op combine) {
+  float value = places[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    value = combine(value, places[i]);
+  return value;
+}
+)";
+
+std::string_view operator_of(reduction_kind kind) {
+  switch (kind) {
+  case reduction_kind::sum: return "add_op{}";
+  case reduction_kind::maximum: return "max_op{}";
+  case reduction_kind::minimum: return "min_op{}";
+  }
+  return "add_op{}";
+}
+
+std::string_view neutral_of(reduction_kind kind) {
+  switch (kind) {
+  case reduction_kind::sum: return "0.0f";
+  case reduction_kind::maximum: return "-INFINITY";
+  case reduction_kind::minimum: return "INFINITY";
+  }
+  return "0.0f";
+}
+
+/// A load that changes with the column.
+struct column_load {
+  tensor_access access;
+  bool is_gather = false;
+  bool is_kept = false;
+  /// Names: the parameter, the pointer to the row's first column, the local vector(s), the copy in
+  /// shared memory.
+  std::string tensor;
+  std::string row;
+  std::string local;
+  std::string shared;
+  /// Text of the stride between columns, for a gather.
+  std::string stride;
+};
+
+class row_writer {
+public:
+  row_writer(const fused_kernel& kernel, const definition& def, const template_point& point)
+    : kernel_(kernel), def_(def), point_(point), signature_(kernel, def),
+      groups_(group_dims(kernel, 0, kernel.space.size() - 1)),
+      passes_(passes_of(kernel, point.online)),
+      reused_(point.reuse ? reusable_nodes(kernel, passes_) : std::vector<int>{}),
+      expressions_(kernel, signature_.scalar_names(), point.fast),
+      cols_text_(kernel.space.back().size) {
+    const size_t last = kernel.space.size() - 1;
+    std::vector<std::string> leading;
+    for (size_t i = 0; i < last; ++i)
+      leading.push_back(kernel.space[i].size);
+    rows_text_ = product_text(leading);
+    groups_.push_back({last, last, cols_text_});
+    const auto reads = reads_per_load(kernel, passes_);
+    for (size_t i = 0; i < kernel.loads.size(); ++i) {
+      column_load load;
+      load.access = access_of(kernel.loads[i], kernel, def, groups_);
+      load.is_gather = kernel.loads[i].uses_last && !load.access.is_contiguous();
+      load.is_kept = reads[i] > 1;
+      load.tensor = signature_.input_name(kernel.loads[i].input);
+      load.local = signature_.fresh(load.tensor + "_v");
+      load.row = signature_.fresh(load.tensor + "_row");
+      load.shared = signature_.fresh(load.tensor + "_kept");
+      loads_.push_back(std::move(load));
+    }
+  }
+
+  std::vector<std::string> vector_conditions(const std::string& width) const {
+    std::vector<std::string> conditions{fmt::format("{} % {} == 0", cols_text_, width)};
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      if (!kernel_.loads[i].uses_last || loads_[i].is_gather)
+        continue;
+      for (auto& condition : alignment_conditions(loads_[i].access, width)) {
+        if (std::find(conditions.begin(), conditions.end(), condition) == conditions.end())
+          conditions.push_back(std::move(condition));
+      }
+    }
+    return conditions;
+  }
+
+  generated_kernel write() {
+    // The body adds parameters, so it is written before what stands above it.
+    if (point_.rows > 1)
+      rows_ = signature_.integer("rows", rows_text_, "int32_t");
+    cols_ = signature_.integer("cols", cols_text_, "int32_t");
+    std::string body = prologue();
+    body += all_passes();
+    generated_kernel out;
+    out.source = header() + include_lines(kernel_) + "\n" + constants()
+      + vector_code(point_.streaming) + "\n" + std::string{operators_code} + "\n"
+      + helper_functions(kernel_, point_.fast)
+      + "extern \"C\" __global__ void __launch_bounds__(row_threads * block_rows)\nfused_rows("
+      + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
+    out.plan = plan();
+    return out;
+  }
+
+private:
+  bool keeps_anything() const {
+    return std::any_of(loads_.begin(), loads_.end(), [](const column_load& l) { return l.is_kept; });
+  }
+  bool uses_shared() const { return point_.keep == row_keep::shared && keeps_anything(); }
+  bool uses_registers() const { return point_.keep == row_keep::registers && keeps_anything(); }
+
+  std::string header() const {
+    return fmt::format("// One fused kernel over rows: {} threads a row, {} row{} a block, {} passes over "
+                       "each row.\n// VEC (elements of a vector), CHUNKS (vectors of a thread that stay "
+                       "in registers, 0 for none)\n// and SHARED (the row stays in shared memory) come "
+                       "from the launch plan.\n",
+      point_.threads, point_.rows, point_.rows == 1 ? "" : "s", passes_.size());
+  }
+
+  std::string constants() const {
+    return fmt::format("constexpr int row_threads = {};\nconstexpr int block_rows = {};\n"
+                       "constexpr int loop_unroll = CHUNKS > 0 ? CHUNKS : 4;\n\n",
+      point_.threads, point_.rows);
+  }
+
+  std::string_view type_of(size_t load) const { return element_type(kernel_.loads[load].type); }
+
+  /// Which row this is, where its data lie, and what does not change along it.
+  std::string prologue() {
+    std::string text = "const int lane = threadIdx.x % row_threads;\n";
+    if (point_.rows > 1)
+      text += fmt::format("const int row = blockIdx.x * block_rows + threadIdx.x / row_threads;\n"
+                          "if (row >= {})\n  return; // A whole warp leaves: no barrier waits for it.\n",
+        rows_);
+    else
+      text += "const int row = blockIdx.x;\n";
+    text += fmt::format("const int chunks = CHUNKS > 0 ? CHUNKS : ({0} + row_threads * VEC - 1) / "
+                        "(row_threads * VEC);\n",
+      cols_);
+    std::vector<std::string> indices = row_indices(text);
+    for (size_t i = 0; i < loads_.size(); ++i)
+      text += row_pointer(i, indices);
+    for (const ir_output& output : kernel_.outputs) {
+      if (!output.is_per_row)
+        text += fmt::format("{}* const {}_row = {} + int64_t(row) * {};\n", element_type(output.type),
+          signature_.output_name(output.output), signature_.output_name(output.output), cols_);
+    }
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+      if (kernel_.nodes[i].op == ir_op::row_length)
+        expressions_.define(static_cast<int>(i), fmt::format("float({})", cols_));
+    }
+    text += partial_arrays();
+    text += kept_memory();
+    text += reused_values();
+    return text;
+  }
+
+  std::vector<std::string> row_indices(std::string& text) {
+    const size_t leading = groups_.size() - 1;
+    std::vector<std::string> indices(groups_.size(), "0");
+    if (leading == 1)
+      indices[0] = "int64_t(row)";
+    std::string rest = "row";
+    for (size_t g = leading; leading > 1 && g-- > 0;) {
+      const std::string name = fmt::format("index{}", g);
+      indices[g] = fmt::format("int64_t({})", name);
+      if (g == 0) {
+        text += fmt::format("const int {} = {};\n", name, rest);
+        break;
+      }
+      const std::string size =
+        signature_.integer(fmt::format("size{}", g), groups_[g].size, "int32_t");
+      text += fmt::format("const int {} = {} % {};\nconst int rest{} = {} / {};\n", name, rest, size, g,
+        rest, size);
+      rest = fmt::format("rest{}", g);
+    }
+    return indices;
+  }
+
+  std::string row_pointer(size_t i, const std::vector<std::string>& indices) {
+    column_load& load = loads_[i];
+    tensor_access to_row = load.access;
+    to_row.strides.back().clear();
+    const std::string at = load.access.is_identity
+      ? fmt::format("int64_t(row) * {}", cols_)
+      : signature_.address(to_row, load.tensor, indices, "int64_t");
+    if (!kernel_.loads[i].uses_last) {
+      const std::string element = fmt::format("{}[{}]", load.tensor, at);
+      const bool is_bool = kernel_.loads[i].type == dtype::boolean;
+      std::string text;
+      for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
+        const ir_node& node = kernel_.nodes[n];
+        if (node.op != ir_op::load || node.load != static_cast<int>(i))
+          continue;
+        text = fmt::format("const {} {} = {}({});\n", is_bool ? "bool" : "float", load.local,
+          is_bool ? "bool" : "float", element);
+        expressions_.define(static_cast<int>(n), load.local);
+      }
+      return text;
+    }
+    if (load.is_gather)
+      load.stride = signature_.integer(load.tensor + "_step", load.access.strides.back());
+    return fmt::format("const {}* const {} = {} + {};\n", type_of(i), load.row, load.tensor, at);
+  }
+
+  std::string partial_arrays() {
+    size_t count = 0;
+    for (const row_pass& pass : passes_)
+      count += pass.reductions.size() + 2 * pass.pairs.size();
+    if (count == 0)
+      return {};
+    return fmt::format("__shared__ float partial[{}][row_threads / 32];\n", count);
+  }
+
+  std::string kept_memory() {
+    std::string text;
+    if (uses_shared())
+      text += "extern __shared__ uint4 row_memory[];\nchar* at = reinterpret_cast<char*>(row_memory) + "
+              "threadIdx.x / row_threads * "
+        + signature_.integer("row_bytes", row_bytes_expression(), "int32_t") + ";\n";
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      if (!loads_[i].is_kept)
+        continue;
+      const std::string size = uses_registers() ? "CHUNKS > 0 ? CHUNKS : 1" : "1";
+      text += fmt::format("packed<{}, VEC> {}[{}];\n", type_of(i), loads_[i].local, size);
+      if (uses_shared())
+        text += fmt::format("{0}* const {1} = reinterpret_cast<{0}*>(at);\nat += ({2} * {3} + 15) / 16 * "
+                            "16;\n",
+          type_of(i), loads_[i].shared, cols_, element_bytes(kernel_.loads[i].type));
+    }
+    return text;
+  }
+
+  /// Registers for the values that a later pass needs again.
+  std::string reused_values() const {
+    if (reused_.empty())
+      return {};
+    std::string text = "#if CHUNKS > 0\n";
+    for (int node : reused_)
+      text += fmt::format("float kept{}[CHUNKS][VEC];\n", node);
+    return text + "#endif\n";
+  }
+
+  std::string row_bytes_expression() const {
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      if (loads_[i].is_kept)
+        parts.push_back(fmt::format(
+          "align_up({} * {}, 16)", cols_text_, element_bytes(kernel_.loads[i].type)));
+    }
+    return fmt::format("({})", fmt::join(parts, " + "));
+  }
+
+  std::string all_passes() {
+    std::string text;
+    std::set<int> known_loads;
+    for (const row_pass& pass : passes_)
+      text += one_pass(pass, known_loads);
+    text += row_outputs();
+    return text;
+  }
+
+  std::string row_outputs() {
+    std::string text;
+    std::vector<int> roots;
+    for (const ir_output& output : kernel_.outputs) {
+      if (output.is_per_row)
+        roots.push_back(output.node);
+    }
+    if (roots.empty())
+      return {};
+    for (const auto& line : expressions_.statements(roots, ir_level::row))
+      text += line + "\n";
+    text += "if (lane == 0) {\n";
+    for (const ir_output& output : kernel_.outputs) {
+      if (output.is_per_row)
+        text += fmt::format("  {}[row] = {}({});\n", signature_.output_name(output.output),
+          element_type(output.type), expressions_.text_of(output.node));
+    }
+    return text + "}\n";
+  }
+
+  /// Brings a load's vector of this chunk into a local, from wherever it is by now.
+  std::string read_vector(size_t i, std::set<int>& known_loads) {
+    const column_load& load = loads_[i];
+    const bool is_first = known_loads.insert(static_cast<int>(i)).second;
+    const std::string vector = !load.is_kept ? load.local
+      : uses_registers() ? fmt::format("{}[CHUNKS > 0 ? chunk : 0]", load.local)
+                         : load.local + "[0]";
+    std::string text;
+    if (!load.is_kept)
+      text += fmt::format("packed<{}, VEC> {};\n", type_of(i), load.local);
+    const bool is_once = point_.streaming && !load.is_gather && load.access.is_identity;
+    std::string from_memory = load.is_gather
+      ? fmt::format("#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column + i) * {}];\n",
+        vector, load.row, load.stride)
+      : fmt::format("{}.{}({} + column);\n", vector, is_once ? "load_once" : "load", load.row);
+    if (!load.is_kept || (is_first && !uses_shared()))
+      return text + from_memory;
+    if (is_first)
+      return text + from_memory
+        + fmt::format("if (SHARED)\n  {}.store({} + column);\n", vector, load.shared);
+    if (uses_shared())
+      return text + fmt::format("if (SHARED) {{\n  {}.load({} + column);\n}} else {{\n", vector, load.shared)
+        + indented(from_memory, 2) + "}\n";
+    if (uses_registers())
+      return text + "if (CHUNKS == 0) {\n" + indented(from_memory, 2) + "}\n";
+    return text + from_memory;
+  }
+
+  std::string one_pass(const row_pass& pass, std::set<int>& known_loads) {
+    const std::vector<int> roots = roots_of(kernel_, pass);
+    std::string text = "\n";
+    for (const auto& line : expressions_.statements(roots, ir_level::row))
+      text += line + "\n";
+    for (const auto& line : expressions_.reciprocals(roots))
+      text += line + "\n";
+    for (int reduction : pass.reductions)
+      text += fmt::format("float acc{}[VEC];\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  acc{}[i] = "
+                          "{};\n",
+        reduction, reduction,
+        neutral_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction));
+    for (const online_pair& pair : pass.pairs)
+      text += fmt::format("// Running maximum, and the sum of exponentials below it.\nfloat top{0} = "
+                          "-3.402823466e38f;\nfloat below{0} = 0.0f;\n",
+        pair.sum);
+    text += fmt::format("#pragma unroll loop_unroll\nfor (int chunk = 0; chunk < chunks; ++chunk) {{\n"
+                        "  const int column = (chunk * row_threads + lane) * VEC;\n  if (column < {}) {{\n",
+      cols_);
+    std::set<int> needed;
+    for (int node : expressions_.undefined_nodes(roots)) {
+      if (std::find(reused_.begin(), reused_.end(), node) != reused_.end())
+        needed.insert(node);
+    }
+    std::set<int> loads_before = known_loads;
+    std::string work = column_work(pass, roots, known_loads, {});
+    if (!needed.empty()) {
+      // With the row in registers, a value is computed once; without, every pass computes it again.
+      work = "#if CHUNKS > 0\n" + column_work(pass, roots, loads_before, needed) + "#else\n" + work
+        + "#endif\n";
+      left_behind_.insert(needed.begin(), needed.end());
+    }
+    text += indented(work, 4) + "  }\n}\n";
+    return text + combine(pass);
+  }
+
+  std::string column_work(
+    const row_pass& pass, const std::vector<int>& roots, std::set<int>& known_loads,
+    const std::set<int>& reused) {
+    expression_writer inner = expressions_;
+    for (int node : reused) {
+      if (left_behind_.contains(node))
+        inner.define(node, fmt::format("kept{}[chunk][i]", node));
+    }
+    std::string reads;
+    std::set<int> read_here;
+    for (int leaf : inner.undefined_leaves(roots)) {
+      const ir_node& node = kernel_.nodes[static_cast<size_t>(leaf)];
+      const auto i = static_cast<size_t>(node.load);
+      const column_load& load = loads_[i];
+      if (read_here.insert(node.load).second)
+        reads += read_vector(i, known_loads);
+      const std::string element = !load.is_kept ? fmt::format("{}.values[i]", load.local)
+        : uses_registers() ? fmt::format("{}[CHUNKS > 0 ? chunk : 0].values[i]", load.local)
+                           : fmt::format("{}[0].values[i]", load.local);
+      inner.define(leaf, node.is_bool ? element : fmt::format("float({})", element));
+    }
+    std::string before = reads;
+    std::string after;
+    std::string body;
+    for (const auto& line : inner.statements(roots, ir_level::element))
+      body += line + "\n";
+    for (int node : reused) {
+      if (!left_behind_.contains(node))
+        body += fmt::format("kept{}[chunk][i] = {};\n", node, inner.text_of(node));
+    }
+    for (int reduction : pass.reductions) {
+      const ir_node& node = kernel_.nodes[static_cast<size_t>(reduction)];
+      const std::string value = inner.text_of(node.args[0]);
+      body += node.reduction == reduction_kind::sum
+        ? fmt::format("acc{}[i] += {};\n", reduction, value)
+        : fmt::format("acc{0}[i] = {1}(acc{0}[i], {2});\n", reduction,
+          node.reduction == reduction_kind::maximum ? "fmaxf" : "fminf", value);
+    }
+    for (const online_pair& pair : pass.pairs) {
+      before += fmt::format("float value{}[VEC];\n", pair.sum);
+      body += fmt::format("value{}[i] = {};\n", pair.sum, inner.text_of(pair.body));
+      after += online_step(pair);
+    }
+    for (int index : pass.outputs) {
+      const ir_output& output = kernel_.outputs[static_cast<size_t>(index)];
+      const std::string& name = signature_.output_name(output.output);
+      before += fmt::format("packed<{}, VEC> {}_v;\n", element_type(output.type), name);
+      body += fmt::format(
+        "{}_v.values[i] = {}({});\n", name, element_type(output.type), inner.text_of(output.node));
+      after += fmt::format("{0}_v.{1}({0}_row + column);\n", name,
+        point_.streaming ? "store_once" : "store");
+    }
+    return before + "#pragma unroll\nfor (int i = 0; i < VEC; ++i) {\n" + indented(body, 2) + "}\n" + after;
+  }
+
+  std::string online_step(const online_pair& pair) const {
+    return fmt::format("const float before{0} = top{0};\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n"
+                       "  top{0} = fmaxf(top{0}, value{0}[i]);\nbelow{0} *= {1}(before{0} - top{0});\n"
+                       "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  below{0} += {1}(value{0}[i] - "
+                       "top{0});\n",
+      pair.sum, point_.fast ? "__expf" : "expf");
+  }
+
+  /// Behind the walk: the results of the whole row.
+  std::string combine(const row_pass& pass) {
+    std::string text;
+    for (int reduction : pass.reductions) {
+      const std::string_view op =
+        operator_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction);
+      text += fmt::format("const float r{0} = reduce_row(reduce_places(acc{0}, {1}), {1}, partial[{2}]);\n",
+        reduction, op, partial_++);
+      expressions_.define(reduction, fmt::format("r{}", reduction));
+    }
+    for (const online_pair& pair : pass.pairs) {
+      text += fmt::format("const float r{0} = reduce_row(top{1}, max_op{{}}, partial[{2}]);\n"
+                          "const float r{1} = reduce_row(below{1} * {4}(top{1} - r{0}), add_op{{}}, "
+                          "partial[{3}]);\n",
+        pair.maximum, pair.sum, partial_, partial_ + 1, point_.fast ? "__expf" : "expf");
+      partial_ += 2;
+      expressions_.define(pair.maximum, fmt::format("r{}", pair.maximum));
+      expressions_.define(pair.sum, fmt::format("r{}", pair.sum));
+    }
+    return text;
+  }
+
+  enum class keeping : uint8_t { none, registers, shared };
+
+  json variant(const std::string& name, std::vector<std::string> conditions, int width,
+    keeping kept) const {
+    const int span = width * point_.threads;
+    std::string chunks = "0";
+    json step = {{"op", "launch"}, {"entry", "fused_rows"}};
+    step["grid"] = {point_.rows == 1 ? rows_text_
+                                     : fmt::format("ceil_div({}, {})", rows_text_, point_.rows),
+      1, 1};
+    step["block"] = {point_.threads * point_.rows, 1, 1};
+    if (kept == keeping::registers) {
+      template_point at = point_;
+      at.width = width;
+      conditions.push_back(fmt::format("{} <= {}", cols_text_, register_columns_max(kernel_, at)));
+      chunks = fmt::format("max(1, ceil_div({}, {}))", cols_text_, span);
+    }
+    if (kept == keeping::shared) {
+      const std::string bytes = fmt::format("{} * {}", point_.rows, row_bytes_expression());
+      conditions.push_back(fmt::format("{} + {} <= smem_per_block", bytes, shared_reserve));
+      step["shared"] = bytes;
+    }
+    step["args"] = signature_.plan_arguments();
+    json out = {{"name", name}};
+    if (!conditions.empty())
+      out["when"] = fmt::format("{}", fmt::join(conditions, " and "));
+    out["defines"] = {{"VEC", width}, {"CHUNKS", chunks}};
+    if (uses_shared())
+      out["defines"]["SHARED"] = kept == keeping::shared ? 1 : 0;
+    out["steps"] = json::array({step});
+    return out;
+  }
+
+  std::string plan() const {
+    json document = {{"schema", "gristmill.plan/1"}};
+    if (!kernel_.conditions.empty())
+      document["domain"] = fmt::format("{}", fmt::join(kernel_.conditions, " and "));
+    json variants = json::array();
+    const auto add_both = [&](const std::string& name, const std::vector<std::string>& conditions,
+                            int width) {
+      const keeping kept = uses_registers() ? keeping::registers
+        : uses_shared()                     ? keeping::shared
+                                            : keeping::none;
+      if (kept != keeping::none)
+        variants.push_back(variant(
+          name + (kept == keeping::registers ? ", in registers" : ", in shared memory"), conditions,
+          width, kept));
+      variants.push_back(variant(name, conditions, width, keeping::none));
+    };
+    if (point_.width > 1)
+      add_both("vectors", vector_conditions(fmt::format("{}", point_.width)), point_.width);
+    add_both("scalar", {}, 1);
+    document["variants"] = std::move(variants);
+    return document.dump(2) + "\n";
+  }
+
+  const fused_kernel& kernel_;
+  const definition& def_;
+  const template_point& point_;
+  kernel_signature signature_;
+  std::vector<dim_group> groups_;
+  std::vector<row_pass> passes_;
+  std::vector<int> reused_;
+  /// Those of them that an earlier pass has left in registers.
+  std::set<int> left_behind_;
+  expression_writer expressions_;
+  std::string cols_text_;
+  std::string rows_text_;
+  std::string rows_;
+  std::string cols_;
+  std::vector<column_load> loads_;
+  int partial_ = 0;
+};
+
+} // namespace
+
+generated_kernel row_kernel(
+  const fused_kernel& kernel, const definition& def, const template_point& point) {
+  return row_writer(kernel, def, point).write();
+}
+
+std::vector<std::string> row_vector_conditions(
+  const fused_kernel& kernel, const definition& def, int width) {
+  const template_point point{.family = template_family::row, .width = width};
+  return row_writer(kernel, def, point).vector_conditions(fmt::format("{}", width));
+}
+
+int kept_bytes_per_column(const fused_kernel& kernel, bool online) {
+  const auto reads = reads_per_load(kernel, passes_of(kernel, online));
+  int bytes = 0;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    if (reads[i] > 1)
+      bytes += element_bytes(kernel.loads[i].type);
+  }
+  return bytes;
+}
+
+bool has_reusable_values(const fused_kernel& kernel, bool online) {
+  return !reusable_nodes(kernel, passes_of(kernel, online)).empty();
+}
+
+int64_t register_columns_max(const fused_kernel& kernel, const template_point& point) {
+  const auto passes = passes_of(kernel, point.online);
+  const size_t reused = point.reuse ? reusable_nodes(kernel, passes).size() : 0;
+  const int bytes =
+    (kept_bytes_per_column(kernel, point.online) + 4 * static_cast<int>(reused)) * point.width;
+  if (kept_bytes_per_column(kernel, point.online) == 0 || point.keep != row_keep::registers)
+    return 0;
+  const int64_t chunks = register_budget(point.threads * point.rows) / bytes;
+  return chunks * point.threads * point.width;
+}
+
+} // namespace gristmill

@@ -1,0 +1,118 @@
+#pragma once
+
+#include "messages/blob.hpp"
+#include "messages/verdict.hpp"
+#include "messages/wire.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+/// One try at one problem: propose, compile, measure, judge. Never reused within a run.
+struct attempt_id {
+  std::string problem;
+  /// "cuda" today; incumbents are kept apart by language.
+  std::string language;
+  /// Counts from 0 in each (problem, language); 0 is the baseline.
+  uint32_t ordinal = 0;
+
+  friend auto operator<=>(const attempt_id&, const attempt_id&) = default;
+};
+
+/// "problem/language/ordinal", the form in logs and events.
+std::string to_string(const attempt_id& id);
+
+enum class attempt_kind : uint8_t {
+  /// The frozen plain kernel whose time is T_b.
+  baseline = 0,
+  /// A candidate of the proposer.
+  search,
+  /// A candidate given by file.
+  planted,
+};
+
+std::string to_string(attempt_kind kind);
+
+/// One candidate: device code and launch plan, by content.
+struct candidate_ref {
+  /// SHA-256 over both hashes; what results are stamped with.
+  std::string hash;
+  blob_ref source;
+  blob_ref plan;
+  /// The proposer's own stable name for it within the problem, such as a point of its search space.
+  std::string key;
+  /// Hash of the candidate it was derived from; empty for none.
+  std::string parent;
+  /// What the candidate tests, in words.
+  std::string hypothesis;
+
+  friend bool operator==(const candidate_ref&, const candidate_ref&) = default;
+};
+
+/// What is known about a candidate that was tried before on the same problem.
+struct trial {
+  std::string key;
+  verdict_status status = verdict_status::not_checked;
+  /// `verdict::objective_ns`; 0 unless passed.
+  uint64_t objective_ns = 0;
+  /// `verdict::floor_share`; 0 unless passed.
+  f64 floor_share;
+};
+
+/// What the planner hands to a worker: one attempt.
+struct assignment {
+  attempt_id id;
+  attempt_kind kind = attempt_kind::search;
+  /// Device model the candidate is for, such as "h200"; compile and lease follow it.
+  std::string device_model;
+  /// Seed of this attempt, derived from the run's seed and the id.
+  uint64_t seed = 0;
+  /// All finished trials of the problem, oldest first; the proposer needs no memory of its own.
+  std::vector<trial> history;
+  /// Keys that other workers are trying right now.
+  std::vector<std::string> in_flight;
+  /// Only for planted attempts: the given candidate.
+  maybe<candidate_ref> given;
+  /// Operator graph of the problem (schema gristmill.graph/1); empty when there is none.
+  blob_ref graph;
+};
+
+/// How an attempt ended, seen from the planner.
+enum class attempt_outcome : uint8_t {
+  /// A verdict was reached (passed or not): the candidate is known from now on.
+  judged = 0,
+  /// The proposer has nothing (more) for this problem.
+  exhausted,
+  /// No template or other source fits the problem at all.
+  no_candidate,
+  /// Something of ours broke or came too late; the candidate stays unknown.
+  infrastructure,
+  /// The run drained before a verdict.
+  abandoned,
+};
+
+std::string to_string(attempt_outcome outcome);
+
+/// What a worker reports when its attempt is over; exactly one for each assignment.
+struct attempt_summary {
+  attempt_id id;
+  attempt_kind kind = attempt_kind::search;
+  std::string worker;
+  attempt_outcome outcome = attempt_outcome::infrastructure;
+  candidate_ref candidate;
+  /// Meaningful when `outcome` is judged.
+  verdict_status status = verdict_status::not_checked;
+  uint64_t objective_ns = 0;
+  f64 speedup;
+  f64 sol_score;
+  f64 floor_share;
+  /// Time the lease was held, grant to verified release.
+  uint64_t gpu_ns = 0;
+  /// One line for a person.
+  std::string reason;
+};
+
+} // namespace gristmill

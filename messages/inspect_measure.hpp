@@ -1,0 +1,49 @@
+#pragma once
+
+#include "messages/compile.hpp"
+#include "messages/inspect_attempt.hpp"
+#include "messages/inspect_lease.hpp"
+#include "messages/measure.hpp"
+#include "messages/prepare.hpp"
+#include "messages/verdict.hpp"
+
+namespace gristmill {
+
+GRISTMILL_FIELDS(compile_request, attempt, candidate, device_model)
+GRISTMILL_FIELDS(compiled_entry, expression, symbol)
+GRISTMILL_FIELDS(compiled_unit, key, code, entries)
+GRISTMILL_FIELDS(compiled_candidate, candidate, status, units, log, findings, toolchain, cached)
+GRISTMILL_FIELDS(measure_request, under, attempt, candidate, units)
+GRISTMILL_FIELDS(time_term, name, ns)
+GRISTMILL_FIELDS(workload_measurement, uuid, status, time_ns, samples_ns, terms, bound, shrunken, detail)
+GRISTMILL_FIELDS(measurement, attempt, gpu, token, device, origin, workloads, output_folder,
+  findings, held, failure_text)
+GRISTMILL_FIELDS(judge_request, attempt, kind, candidate, measured)
+GRISTMILL_FIELDS(refused_request, attempt, kind, candidate, compiled)
+GRISTMILL_FIELDS(output_evaluation, output, passed, has_nan, has_inf, elements, mismatches,
+  matched_ratio, max_absolute_error, max_relative_error, all_zero, miss_tiles)
+GRISTMILL_FIELDS(workload_evaluation, uuid, status, shrunken, outputs, detail)
+GRISTMILL_FIELDS(evaluation, workloads)
+GRISTMILL_FIELDS(finding, rule, workload, detail, fatal)
+GRISTMILL_FIELDS(workload_verdict, uuid, status, time_ns, baseline_ns, floor_ns, speedup, sol_score,
+  needs_audit, detail)
+GRISTMILL_FIELDS(verdict, status, origin, workloads, objective_ns, speedup, sol_score, floor_share,
+  findings, reason)
+GRISTMILL_FIELDS(prepare_request, problem)
+GRISTMILL_FIELDS(axis_value, name, value)
+GRISTMILL_FIELDS(prepared_workload, uuid, shrunken, check_axes, floor_ns, floor_method)
+GRISTMILL_FIELDS(prepared_problem, problem, status, workloads, graph, has_bounds, reason)
+
+} // namespace gristmill
+
+GRISTMILL_BEGIN_TYPES(gristmill_measure, 2)
+GRISTMILL_TYPE(gristmill_measure, gristmill::compile_request)
+GRISTMILL_TYPE(gristmill_measure, gristmill::compiled_candidate)
+GRISTMILL_TYPE(gristmill_measure, gristmill::measure_request)
+GRISTMILL_TYPE(gristmill_measure, gristmill::measurement)
+GRISTMILL_TYPE(gristmill_measure, gristmill::judge_request)
+GRISTMILL_TYPE(gristmill_measure, gristmill::refused_request)
+GRISTMILL_TYPE(gristmill_measure, gristmill::verdict)
+GRISTMILL_TYPE(gristmill_measure, gristmill::prepare_request)
+GRISTMILL_TYPE(gristmill_measure, gristmill::prepared_problem)
+GRISTMILL_END_TYPES(gristmill_measure)

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "messages/attempt.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace gristmill {
+
+struct propose_request {
+  assignment work;
+};
+
+enum class proposal_kind : uint8_t { candidate = 0, exhausted, no_candidate };
+
+struct proposal {
+  proposal_kind kind = proposal_kind::no_candidate;
+  candidate_ref candidate;
+  /// Why there is none, or why the search ends.
+  std::string reason;
+};
+
+} // namespace gristmill

@@ -1,0 +1,283 @@
+#include "planning/attempt.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gristmill {
+
+using std::chrono::nanoseconds;
+
+std::string to_string(attempt_state state) {
+  switch (state) {
+  case attempt_state::idle:
+    return "idle";
+  case attempt_state::proposing:
+    return "proposing";
+  case attempt_state::claiming:
+    return "claiming";
+  case attempt_state::compiling:
+    return "compiling";
+  case attempt_state::waiting_lease:
+    return "waiting for a lease";
+  case attempt_state::measuring:
+    return "measuring";
+  case attempt_state::judging:
+    return "judging";
+  case attempt_state::reporting:
+    return "reporting";
+  }
+  return "unknown";
+}
+
+namespace {
+
+uint64_t ns(nanoseconds t) {
+  return static_cast<uint64_t>(std::max<int64_t>(t.count(), 0));
+}
+
+} // namespace
+
+attempt::attempt(std::string worker, attempt_limits limits)
+  : worker_(std::move(worker)), limits_(limits) {}
+
+std::vector<attempt_command> attempt::step(const attempt_event& what, instant now) {
+  return std::visit([&](const auto& e) { return on(e, now); }, what);
+}
+
+std::optional<nanoseconds> attempt::next_deadline() const {
+  if (state_ == attempt_state::idle)
+    return std::nullopt;
+  return deadline_;
+}
+
+void attempt::enter(attempt_state state, instant deadline) {
+  state_ = state;
+  deadline_ = deadline;
+}
+
+attempt::commands attempt::on(const assignment& what, instant now) {
+  if (state_ != attempt_state::idle) {
+    if (what.id == work_.id)
+      return {};
+    // Answered, so that the planner's books stay right; the attempt in work is not disturbed.
+    attempt_summary refused;
+    refused.id = what.id;
+    refused.kind = what.kind;
+    refused.worker = worker_;
+    if (what.given)
+      refused.candidate = *what.given;
+    refused.reason = fmt::format("worker {} is busy with {}", worker_, to_string(work_.id));
+    return {refused};
+  }
+  work_ = what;
+  candidate_ = {};
+  units_.clear();
+  lease_ = {};
+  granted_at_ = nanoseconds{0};
+  gpu_ns_ = 0;
+  claims_ = 0;
+  verdict_ = {};
+  // The planner has claimed the key of a candidate that it gives itself.
+  if (work_.given) {
+    candidate_ = *work_.given;
+    return compile(now);
+  }
+  enter(attempt_state::proposing, now + limits_.propose);
+  return {propose_request{work_}};
+}
+
+attempt::commands attempt::on(const answered<proposal>& what, instant now) {
+  if (!awaits(attempt_state::proposing, what.attempt))
+    return {};
+  switch (what.value.kind) {
+  case proposal_kind::exhausted:
+    return finish(attempt_outcome::exhausted, what.value.reason, now);
+  case proposal_kind::no_candidate:
+    return finish(attempt_outcome::no_candidate, what.value.reason, now);
+  case proposal_kind::candidate:
+    break;
+  }
+  candidate_ = what.value.candidate;
+  enter(attempt_state::claiming, now + limits_.claim);
+  return {claim_request{work_.id, candidate_.key}};
+}
+
+attempt::commands attempt::on(const answered<claim_reply>& what, instant now) {
+  if (!awaits(attempt_state::claiming, what.attempt))
+    return {};
+  if (what.value.granted)
+    return compile(now);
+  auto refused = candidate_.key;
+  candidate_ = {};
+  if (++claims_ >= limits_.claims_max)
+    return finish(attempt_outcome::infrastructure,
+      fmt::format(
+        "the proposer named {} keys in a row that are taken, '{}' last", claims_, refused),
+      now);
+  // The proposer has no memory of its own: what it must not propose again is in the assignment.
+  work_.in_flight = what.value.taken;
+  if (std::find(work_.in_flight.begin(), work_.in_flight.end(), refused) == work_.in_flight.end())
+    work_.in_flight.push_back(refused);
+  enter(attempt_state::proposing, now + limits_.propose);
+  return {propose_request{work_}};
+}
+
+attempt::commands attempt::compile(instant now) {
+  enter(attempt_state::compiling, now + limits_.compile);
+  return {compile_request{work_.id, candidate_, work_.device_model}};
+}
+
+attempt::commands attempt::on(const answered<compiled_candidate>& what, instant now) {
+  if (!awaits(attempt_state::compiling, what.attempt))
+    return {};
+  const auto& compiled = what.value;
+  if (compiled.status == verdict_status::infrastructure)
+    return finish(attempt_outcome::infrastructure, "compiler: " + compiled.log, now);
+  if (compiled.status != verdict_status::passed) {
+    enter(attempt_state::judging, now + limits_.judge);
+    return {refused_request{work_.id, work_.kind, candidate_, compiled}};
+  }
+  units_ = compiled.units;
+  lease_request ask;
+  ask.request = ++request_;
+  ask.what = limits_.what;
+  ask.flow = {work_.id.problem, worker_};
+  ask.need = work_.device_model;
+  ask.estimated_hold = limits_.estimated_hold;
+  ask.patience = limits_.lease_wait;
+  ask.attempt = to_string(work_.id);
+  enter(attempt_state::waiting_lease, now + limits_.lease_wait + limits_.lease_margin);
+  return {ask};
+}
+
+attempt::commands attempt::on(const lease_granted& what, instant now) {
+  if (state_ == attempt_state::measuring && what.request == request_ && what.granted == lease_)
+    return {};
+  if (state_ != attempt_state::waiting_lease || what.request != request_) {
+    // Granted too late: given back at once, so that nobody waits for the broker to notice.
+    lease_command back;
+    back.verb = lease_verb::release;
+    back.request = what.request;
+    back.gpu = what.granted.gpu;
+    back.token = what.granted.token;
+    back.reason = "nobody waits for it any more";
+    return {back};
+  }
+  lease_ = what.granted;
+  granted_at_ = now;
+  enter(attempt_state::measuring, now + lease_.term + limits_.measure_margin);
+  return {measure_request{lease_, work_.id, candidate_, units_}};
+}
+
+attempt::commands attempt::on(const lease_ended& what, instant now) {
+  if (what.request != request_)
+    return {};
+  if (state_ == attempt_state::waiting_lease && what.token == 0)
+    return finish(attempt_outcome::infrastructure, "no lease: " + what.reason, now);
+  if (state_ != attempt_state::measuring || what.token != lease_.token)
+    return {};
+  gpu_ns_ = ns(now - granted_at_);
+  // Over already: there is nothing to give back.
+  lease_ = {};
+  return finish(attempt_outcome::infrastructure, "the lease was taken back: " + what.reason, now);
+}
+
+attempt::commands attempt::on(const measurement& what, instant now) {
+  // A result under an older token is worth nothing, whatever it says.
+  if (!awaits(attempt_state::measuring, what.attempt) || what.gpu != lease_.gpu
+    || what.token != lease_.token)
+    return {};
+  gpu_ns_ = ns(what.held);
+  lease_ = {};
+  if (!what.failure_text.empty())
+    return finish(attempt_outcome::infrastructure, "measuring: " + what.failure_text, now);
+  enter(attempt_state::judging, now + limits_.judge);
+  return {judge_request{work_.id, work_.kind, candidate_, what}};
+}
+
+attempt::commands attempt::on(const answered<verdict>& what, instant now) {
+  if (!awaits(attempt_state::judging, what.attempt))
+    return {};
+  verdict_ = what.value;
+  auto outcome = verdict_.status == verdict_status::infrastructure ? attempt_outcome::infrastructure
+                                                                   : attempt_outcome::judged;
+  return finish(outcome, verdict_.reason, now);
+}
+
+attempt::commands attempt::on(const step_failed& what, instant now) {
+  if (state_ == attempt_state::idle || what.attempt != work_.id
+    || (what.during != attempt_state::idle && what.during != state_))
+    return {};
+  if (state_ == attempt_state::reporting) {
+    enter(attempt_state::idle, now);
+    return {};
+  }
+  return finish(attempt_outcome::infrastructure,
+    fmt::format("{}: {} ({})", to_string(state_), what.why.what, to_string(what.why.code)), now);
+}
+
+attempt::commands attempt::on(const attempt_due&, instant now) {
+  if (state_ == attempt_state::idle || now < deadline_)
+    return {};
+  if (state_ == attempt_state::reporting) {
+    // Sent once, never again: the planner counts a worker that is gone by itself.
+    enter(attempt_state::idle, now);
+    return {};
+  }
+  return finish(
+    attempt_outcome::infrastructure, fmt::format("{}: no answer in time", to_string(state_)), now);
+}
+
+attempt::commands attempt::on(const attempt_abandon& what, instant now) {
+  if (state_ == attempt_state::idle || state_ == attempt_state::reporting)
+    return {};
+  return finish(attempt_outcome::abandoned, what.reason, now);
+}
+
+attempt::commands attempt::on(const summary_stored& what, instant now) {
+  if (awaits(attempt_state::reporting, what.attempt))
+    enter(attempt_state::idle, now);
+  return {};
+}
+
+attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, instant now) {
+  commands out;
+  if (state_ == attempt_state::waiting_lease) {
+    lease_command cancel;
+    cancel.verb = lease_verb::cancel;
+    cancel.request = request_;
+    cancel.reason = reason;
+    out.push_back(cancel);
+  } else if (state_ == attempt_state::measuring && lease_.token != 0) {
+    lease_command back;
+    back.verb = lease_verb::release;
+    back.request = request_;
+    back.gpu = lease_.gpu;
+    back.token = lease_.token;
+    back.reason = reason;
+    out.push_back(back);
+    gpu_ns_ = ns(now - granted_at_);
+  }
+  attempt_summary summary;
+  summary.id = work_.id;
+  summary.kind = work_.kind;
+  summary.worker = worker_;
+  summary.outcome = outcome;
+  summary.candidate = candidate_;
+  summary.gpu_ns = gpu_ns_;
+  summary.reason = std::move(reason);
+  if (outcome == attempt_outcome::judged) {
+    summary.status = verdict_.status;
+    summary.objective_ns = verdict_.objective_ns;
+    summary.speedup = verdict_.speedup;
+    summary.sol_score = verdict_.sol_score;
+    summary.floor_share = verdict_.floor_share;
+  } else if (outcome == attempt_outcome::infrastructure) {
+    summary.status = verdict_status::infrastructure;
+  }
+  out.push_back(std::move(summary));
+  enter(attempt_state::reporting, now + limits_.report);
+  return out;
+}
+
+} // namespace gristmill

@@ -1,0 +1,157 @@
+#pragma once
+
+#include "messages/attempt.hpp"
+#include "messages/compile.hpp"
+#include "messages/lease.hpp"
+#include "messages/measure.hpp"
+#include "messages/plan.hpp"
+#include "messages/propose.hpp"
+#include "messages/result.hpp"
+#include "messages/verdict.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gristmill {
+
+/// How long a worker waits for each answer before it gives the attempt up as `infrastructure`.
+struct attempt_limits {
+  std::chrono::nanoseconds propose = std::chrono::minutes{10};
+  std::chrono::nanoseconds claim = std::chrono::seconds{30};
+  std::chrono::nanoseconds compile = std::chrono::minutes{10};
+  /// Patience of the lease request. The worker itself waits `lease_margin` longer, so that the
+  /// broker's answer comes first.
+  std::chrono::nanoseconds lease_wait = std::chrono::hours{1};
+  std::chrono::nanoseconds lease_margin = std::chrono::seconds{30};
+  /// Beyond the term of the lease: start, clean-up and the way back.
+  std::chrono::nanoseconds measure_margin = std::chrono::minutes{2};
+  std::chrono::nanoseconds judge = std::chrono::minutes{10};
+  std::chrono::nanoseconds report = std::chrono::minutes{1};
+  /// Told to the lease policy.
+  std::chrono::nanoseconds estimated_hold = std::chrono::seconds{10};
+  lease_class what = lease_class::timing;
+  /// A proposer that keeps proposing what others try ends the attempt after this many refusals.
+  uint32_t claims_max = 16;
+};
+
+enum class attempt_state : uint8_t {
+  idle = 0,
+  proposing,
+  claiming,
+  compiling,
+  waiting_lease,
+  measuring,
+  judging,
+  /// The summary is on its way to the planner.
+  reporting,
+};
+
+std::string to_string(attempt_state state);
+
+/// An answer together with the attempt that it was asked for.
+template <class T>
+struct answered {
+  attempt_id attempt;
+  T value;
+};
+
+/// Something that was asked for failed for a reason of ours (a dead actor, a full queue).
+struct step_failed {
+  attempt_id attempt;
+  failure why;
+  /// The state that asked; a failure that comes after it is over changes nothing. `idle` stands for
+  /// "whatever the attempt does now".
+  attempt_state during = attempt_state::idle;
+};
+
+/// A deadline may be over (`attempt::next_deadline`).
+struct attempt_due {};
+
+/// End the attempt now: the run is being aborted.
+struct attempt_abandon {
+  std::string reason;
+};
+
+/// The planner has the summary.
+struct summary_stored {
+  attempt_id attempt;
+};
+
+/// What can happen to a worker. `lease_granted` and `lease_ended` belong to an attempt by their
+/// request number, `measurement` by its attempt and token.
+using attempt_event = std::variant<assignment, answered<proposal>, answered<claim_reply>,
+  answered<compiled_candidate>, lease_granted, lease_ended, measurement, answered<verdict>,
+  step_failed, attempt_due, attempt_abandon, summary_stored>;
+
+/// What the worker has to send. `propose_request` goes to the proposer, `claim_request` and
+/// `attempt_summary` to the planner, `compile_request` to the compiler, `lease_request` and
+/// `lease_command` to the broker, `measure_request` to the GPU of its lease, `judge_request` and
+/// `refused_request` to the scorer.
+using attempt_command = std::variant<propose_request, claim_request, compile_request, lease_request,
+  lease_command, measure_request, judge_request, refused_request, attempt_summary>;
+
+/// The mind of one worker: one attempt after the other, from the assignment to the summary. Exactly
+/// one summary is sent for each assignment, whatever comes too late, twice or never. An answer that
+/// is not awaited (of an older attempt, or of a step that is over) changes nothing; a lease granted
+/// too late is given back at once.
+class attempt {
+public:
+  attempt(std::string worker, attempt_limits limits);
+
+  /// The commands are to be carried out in order. An assignment while one is in work is refused by
+  /// an immediate `infrastructure` summary of the new one.
+  std::vector<attempt_command> step(const attempt_event& what, std::chrono::nanoseconds now);
+
+  attempt_state state() const { return state_; }
+  bool idle() const { return state_ == attempt_state::idle; }
+  /// Nothing while idle.
+  std::optional<std::chrono::nanoseconds> next_deadline() const;
+  /// The attempt in work, or the last one.
+  const attempt_id& id() const { return work_.id; }
+
+private:
+  using commands = std::vector<attempt_command>;
+  using instant = std::chrono::nanoseconds;
+
+  commands on(const assignment& what, instant now);
+  commands on(const answered<proposal>& what, instant now);
+  commands on(const answered<claim_reply>& what, instant now);
+  commands on(const answered<compiled_candidate>& what, instant now);
+  commands on(const lease_granted& what, instant now);
+  commands on(const lease_ended& what, instant now);
+  commands on(const measurement& what, instant now);
+  commands on(const answered<verdict>& what, instant now);
+  commands on(const step_failed& what, instant now);
+  commands on(const attempt_due& what, instant now);
+  commands on(const attempt_abandon& what, instant now);
+  commands on(const summary_stored& what, instant now);
+
+  bool awaits(attempt_state state, const attempt_id& id) const {
+    return state_ == state && work_.id == id;
+  }
+  void enter(attempt_state state, instant deadline);
+  commands compile(instant now);
+  /// Ends the attempt, giving back what it holds.
+  commands finish(attempt_outcome outcome, std::string reason, instant now);
+
+  std::string worker_;
+  attempt_limits limits_;
+  attempt_state state_ = attempt_state::idle;
+  instant deadline_{0};
+  assignment work_;
+  candidate_ref candidate_;
+  std::vector<compiled_unit> units_;
+  lease lease_;
+  instant granted_at_{0};
+  uint64_t gpu_ns_ = 0;
+  /// Request number of the lease: one each attempt.
+  uint64_t request_ = 0;
+  uint32_t claims_ = 0;
+  verdict verdict_;
+};
+
+} // namespace gristmill

@@ -1,0 +1,252 @@
+#include "protocol/child_answers.hpp"
+
+#include "protocol/child_channel.hpp"
+#include "protocol/job.hpp"
+#include "protocol/strict_json.hpp"
+
+#include <fmt/format.h>
+#include <functional>
+#include <optional>
+
+namespace gristmill {
+
+namespace {
+
+constexpr size_t text_bytes = child_line_bytes_max;
+constexpr size_t samples_max = 10'000;
+constexpr size_t terms_max = 64;
+constexpr size_t tiles_max = 64;
+
+ordered_json write_entries(const std::vector<compiled_entry>& entries) {
+  auto all = ordered_json::array();
+  for (const auto& entry : entries)
+    all.push_back({{"expression", entry.expression}, {"symbol", entry.symbol}});
+  return all;
+}
+
+verdict_status read_status(strict_object& object) {
+  auto status = status_from_text(object.text("status", 64));
+  if (!status) {
+    object.complain("status", status.error().what);
+    return verdict_status::infrastructure;
+  }
+  return *status;
+}
+
+using read_sample = std::function<void(strict_object&)>;
+
+/// Goes through all lines; `read` sees the bodies of the samples.
+result<void> read_lines(
+  const std::vector<std::string>& lines, std::string_view nonce, const read_sample& read) {
+  std::optional<failure> sink;
+  bool done = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    auto line = parse_child_line(lines[i], nonce);
+    if (!line)
+      return pass(line);
+    if (done)
+      return fail(errc::invalid_input, fmt::format("line {} comes after `done`", i + 1));
+    if (line->kind == child_line_kind::sample) {
+      strict_object object{line->body, fmt::format("line {}", i + 1), sink};
+      read(object);
+    }
+    if (sink)
+      return tl::unexpected<failure>(*sink);
+    done = line->kind == child_line_kind::done;
+  }
+  if (!done)
+    return fail(errc::child_failed, "the child ended without `done`");
+  return {};
+}
+
+workload_measurement read_measurement(strict_object& object) {
+  workload_measurement measured;
+  measured.uuid = object.text("workload", text_bytes);
+  measured.status = read_status(object);
+  measured.time_ns = object.natural("time_ns");
+  for (int64_t sample : object.integers("samples_ns", samples_max)) {
+    if (sample < 0)
+      object.complain("samples_ns", "a time is negative");
+    measured.samples_ns.push_back(static_cast<uint64_t>(sample));
+  }
+  object.each("terms", terms_max, [&](const ordered_json& element, std::string where) {
+    strict_object inner{element, std::move(where), object.sink()};
+    time_term term;
+    term.name = inner.text("name", 256);
+    term.ns = inner.number("ns");
+    measured.terms.push_back(std::move(term));
+  });
+  measured.bound = object.text("bound", 256);
+  measured.shrunken = object.boolean("shrunken");
+  measured.detail = object.text("detail", text_bytes);
+  return measured;
+}
+
+finding read_finding(strict_object& object) {
+  finding found;
+  found.rule = object.text("rule", 256);
+  found.workload = object.text("workload", text_bytes);
+  found.detail = object.text("detail", text_bytes);
+  found.fatal = object.boolean("fatal");
+  return found;
+}
+
+output_evaluation read_output(strict_object& object) {
+  output_evaluation output;
+  output.output = object.text("output", text_bytes);
+  output.passed = object.boolean("passed");
+  output.has_nan = object.boolean("has_nan");
+  output.has_inf = object.boolean("has_inf");
+  output.elements = object.natural("elements");
+  output.mismatches = object.natural("mismatches");
+  output.matched_ratio = object.number("matched_ratio");
+  output.max_absolute_error = object.number("max_absolute_error");
+  output.max_relative_error = object.number("max_relative_error");
+  output.all_zero = object.boolean("all_zero");
+  for (int64_t count : object.integers("miss_tiles", tiles_max)) {
+    if (count < 0 || count > int64_t{UINT32_MAX})
+      object.complain("miss_tiles", fmt::format("{} is no count", count));
+    output.miss_tiles.push_back(static_cast<uint32_t>(count));
+  }
+  return output;
+}
+
+} // namespace
+
+result<verdict_status> status_from_text(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(verdict_status::infrastructure); ++i)
+    if (to_string(static_cast<verdict_status>(i)) == text)
+      return static_cast<verdict_status>(i);
+  return fail(errc::invalid_input, fmt::format("{} is no status", excerpt(text)));
+}
+
+ordered_json to_json(const compile_answer& answer) {
+  auto findings = ordered_json::array();
+  for (const auto& found : answer.findings)
+    findings.push_back(to_json(found));
+  return {{"unit", answer.unit}, {"status", to_string(answer.status)}, {"file", answer.file},
+    {"entries", write_entries(answer.entries)}, {"log", answer.log},
+    {"toolchain", answer.toolchain}, {"findings", findings}};
+}
+
+ordered_json to_json(const prepare_answer& answer) {
+  return {
+    {"workload", answer.uuid}, {"status", to_string(answer.status)}, {"reason", answer.reason}};
+}
+
+ordered_json graph_to_json(std::string_view graph_file, std::string_view reason) {
+  return {{"graph", graph_file}, {"reason", reason}};
+}
+
+ordered_json to_json(const workload_measurement& measured) {
+  auto terms = ordered_json::array();
+  for (const auto& term : measured.terms)
+    terms.push_back({{"name", term.name}, {"ns", number_to_json(term.ns)}});
+  return {{"workload", measured.uuid}, {"status", to_string(measured.status)},
+    {"time_ns", measured.time_ns}, {"samples_ns", measured.samples_ns}, {"terms", terms},
+    {"bound", measured.bound}, {"shrunken", measured.shrunken}, {"detail", measured.detail}};
+}
+
+ordered_json to_json(const finding& found) {
+  return {{"rule", found.rule}, {"workload", found.workload}, {"detail", found.detail},
+    {"fatal", found.fatal}};
+}
+
+ordered_json to_json(const workload_evaluation& evaluated) {
+  auto outputs = ordered_json::array();
+  for (const auto& output : evaluated.outputs)
+    outputs.push_back({{"output", output.output}, {"passed", output.passed},
+      {"has_nan", output.has_nan}, {"has_inf", output.has_inf}, {"elements", output.elements},
+      {"mismatches", output.mismatches}, {"matched_ratio", number_to_json(output.matched_ratio)},
+      {"max_absolute_error", number_to_json(output.max_absolute_error)},
+      {"max_relative_error", number_to_json(output.max_relative_error)},
+      {"all_zero", output.all_zero}, {"miss_tiles", output.miss_tiles}});
+  return {{"workload", evaluated.uuid}, {"status", to_string(evaluated.status)},
+    {"shrunken", evaluated.shrunken}, {"outputs", outputs}, {"detail", evaluated.detail}};
+}
+
+result<std::vector<compile_answer>> read_compile_answers(
+  const std::vector<std::string>& lines, std::string_view nonce) {
+  std::vector<compile_answer> all;
+  auto read = read_lines(lines, nonce, [&](strict_object& object) {
+    compile_answer answer;
+    answer.unit = object.text("unit", text_bytes);
+    answer.status = read_status(object);
+    answer.file = object.text("file", text_bytes);
+    object.each(
+      "entries", job_limits::entries, [&](const ordered_json& element, std::string where) {
+        strict_object inner{element, std::move(where), object.sink()};
+        auto expression = inner.text("expression", text_bytes);
+        auto symbol = inner.text("symbol", text_bytes);
+        answer.entries.push_back({std::move(expression), std::move(symbol)});
+      });
+    answer.log = object.text("log", text_bytes);
+    answer.toolchain = object.text("toolchain", text_bytes);
+    object.each(
+      "findings", job_limits::entries, [&](const ordered_json& element, std::string where) {
+        strict_object inner{element, std::move(where), object.sink()};
+        answer.findings.push_back(read_finding(inner));
+      });
+    all.push_back(std::move(answer));
+  });
+  if (!read)
+    return pass(read);
+  return all;
+}
+
+result<prepare_answers> read_prepare_answers(
+  const std::vector<std::string>& lines, std::string_view nonce) {
+  prepare_answers all;
+  auto read = read_lines(lines, nonce, [&](strict_object& object) {
+    if (object.has("graph")) {
+      all.graph_file = object.text("graph", text_bytes);
+      all.graph_reason = object.text("reason", text_bytes);
+      return;
+    }
+    prepare_answer answer;
+    answer.uuid = object.text("workload", text_bytes);
+    answer.status = read_status(object);
+    answer.reason = object.text("reason", text_bytes);
+    all.workloads.push_back(std::move(answer));
+  });
+  if (!read)
+    return pass(read);
+  return all;
+}
+
+result<run_answers> read_run_answers(
+  const std::vector<std::string>& lines, std::string_view nonce) {
+  run_answers all;
+  auto read = read_lines(lines, nonce, [&](strict_object& object) {
+    if (object.has("rule"))
+      all.findings.push_back(read_finding(object));
+    else
+      all.workloads.push_back(read_measurement(object));
+  });
+  if (!read)
+    return pass(read);
+  return all;
+}
+
+result<evaluation> read_judge_answers(
+  const std::vector<std::string>& lines, std::string_view nonce) {
+  evaluation all;
+  auto read = read_lines(lines, nonce, [&](strict_object& object) {
+    workload_evaluation evaluated;
+    evaluated.uuid = object.text("workload", text_bytes);
+    evaluated.status = read_status(object);
+    evaluated.shrunken = object.boolean("shrunken");
+    object.each(
+      "outputs", job_limits::tensors, [&](const ordered_json& element, std::string where) {
+        strict_object inner{element, std::move(where), object.sink()};
+        evaluated.outputs.push_back(read_output(inner));
+      });
+    evaluated.detail = object.text("detail", text_bytes);
+    all.workloads.push_back(std::move(evaluated));
+  });
+  if (!read)
+    return pass(read);
+  return all;
+}
+
+} // namespace gristmill

@@ -1,0 +1,210 @@
+#pragma once
+
+#include "messages/compile.hpp"
+#include "messages/result.hpp"
+#include "protocol/plan.hpp"
+#include "protocol/resolve.hpp"
+#include "protocol/trace_plan.hpp"
+#include "protocol/workload.hpp"
+#include "tensors/compare.hpp"
+#include "tensors/dtype.hpp"
+#include "tensors/generate.hpp"
+#include "tensors/philox.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The text of `job.json` (schema "gristmill.job/1"), by which the main process tells a child what
+/// to do; contracts section 2. Everything is resolved: a child evaluates no expression and asks
+/// nobody.
+///
+/// File names are absolute, or relative to the job directory. Bytes are exact sizes.
+namespace gristmill {
+
+/// Nothing in a job may be larger.
+struct job_limits {
+  static constexpr size_t text_bytes = size_t{64} << 20;
+  static constexpr size_t workloads = 4096;
+  static constexpr size_t tensors = 1024;
+  static constexpr size_t entries = 1024;
+  static constexpr size_t dimensions = 16;
+  static constexpr size_t trace_attempts = 16;
+};
+
+enum class job_kind : uint8_t { compile = 0, prepare, run, judge };
+
+std::string_view to_string(job_kind kind);
+
+// ---- compile: device code for units of one candidate ----
+
+struct compile_job {
+  std::string source_file;
+  plan_options options;
+  std::vector<compile_unit> units;
+  /// "sm_90a".
+  std::string arch;
+  /// The compiler to start, such as "/usr/bin/clang++-19", and its "clang-19.1.7".
+  std::string compiler;
+  std::string compiler_version;
+};
+
+// ---- prepare: inputs, references and the operator graph ----
+
+/// A tensor that the oracle draws. The same key and shape give the same bytes everywhere.
+struct drawn_tensor {
+  std::string name;
+  /// Only what the choice of a distribution needs (specification 5.3).
+  std::string description;
+  dtype type = dtype::float32;
+  std::vector<int64_t> shape;
+  uint64_t bytes = 0;
+  tensor_key key;
+  std::string file;
+  /// At most `bytes`. Less makes a pattern file: the tensor's first bytes, which a runner maps over
+  /// and over where only the time counts.
+  uint64_t file_bytes = 0;
+};
+
+/// A reference output to compute, or any tensor that is compared.
+struct stored_tensor {
+  std::string name;
+  dtype type = dtype::float32;
+  std::vector<int64_t> shape;
+  uint64_t bytes = 0;
+  std::string file;
+};
+
+struct prepare_workload {
+  std::string uuid;
+  /// Resolved axes of the correctness run.
+  axis_values axes;
+  scalar_values scalars;
+  /// Tensor inputs of the correctness run, in order of the definition.
+  std::vector<drawn_tensor> inputs;
+  /// In order of the definition; empty when only the clock's inputs are wanted.
+  std::vector<stored_tensor> references;
+  /// Inputs of the clock run, at true shape.
+  std::vector<drawn_tensor> patterns;
+};
+
+enum class oracle_kind : uint8_t {
+  /// Our own code: `run_native_reference` knows the definition.
+  native = 0,
+  /// The definition's Python, on the CPU.
+  torch,
+};
+
+std::string_view to_string(oracle_kind kind);
+
+struct prepare_job {
+  oracle_kind oracle = oracle_kind::native;
+  /// `definition.json`, whole.
+  std::string definition_text;
+  /// Of the torch oracle, and for a trace: the interpreter, such as "/usr/bin/python3".
+  std::string python;
+  std::vector<prepare_workload> workloads;
+  /// Whether to trace the reference's operators; the ways to try, best first. The graph is written
+  /// to `graph_file`.
+  std::vector<trace_attempt> trace;
+  std::string graph_file;
+};
+
+// ---- run: a candidate on a device ----
+
+struct run_unit {
+  /// `compile_unit::key`.
+  std::string key;
+  /// PTX for the mock.
+  std::string file;
+  std::vector<compiled_entry> entries;
+};
+
+/// A buffer and where its content comes from or goes to.
+struct run_buffer {
+  resolved_buffer what;
+  /// Input: the file to map. Output: the file to write; empty for none. Scratch: empty.
+  std::string file;
+  /// Input: size of the file. Less than the buffer's bytes means a pattern, to be repeated.
+  uint64_t file_bytes = 0;
+};
+
+/// One way to run a workload: a plan resolved for certain axes, with its buffers.
+struct run_pass {
+  /// `run_unit::key`.
+  std::string unit;
+  std::vector<run_buffer> buffers;
+  /// The indices of buffers in the steps are those of `buffers`.
+  std::vector<resolved_step> steps;
+};
+
+struct run_workload {
+  std::string uuid;
+  /// The check runs a shrunken twin.
+  bool shrunken = false;
+  /// Run in full, outputs written.
+  bool has_check = false;
+  run_pass check;
+  /// At true size, for the time.
+  bool has_clock = false;
+  run_pass clock;
+};
+
+struct run_job {
+  /// "mock:h200".
+  std::string device;
+  /// Warp instructions one launch may take before it counts as endless.
+  uint64_t instruction_limit = 0;
+  /// How often the clock run is timed. One is enough for a device whose time is modelled.
+  uint32_t samples = 1;
+  /// Makes what undefined scratch and poisoned outputs hold; the parent draws it.
+  tensor_key fill;
+  std::vector<run_unit> units;
+  std::vector<run_workload> workloads;
+};
+
+// ---- judge: outputs against references ----
+
+struct judge_output {
+  stored_tensor solution;
+  std::string reference_file;
+};
+
+struct judge_workload {
+  std::string uuid;
+  bool shrunken = false;
+  tolerance allowed;
+  std::vector<judge_output> outputs;
+};
+
+struct judge_job {
+  std::vector<judge_workload> workloads;
+};
+
+/// What a child is to do. Only the member that `kind` names is written and read.
+struct job {
+  job_kind kind = job_kind::run;
+  /// Of the lease; 0 for children that need none.
+  uint64_t token = 0;
+  /// Stands in every line of the child. At least 16 characters.
+  std::string nonce;
+  compile_job compile;
+  prepare_job prepare;
+  run_job run;
+  judge_job judge;
+};
+
+/// The text of job.json.
+std::string to_json(const job& what);
+
+/// The reverse. Strict: an unknown key, a missing one, a wrong type, a number out of range, an
+/// index without its buffer, a buffer whose bytes do not fit its shape, or anything beyond
+/// `job_limits` is `invalid_input` that names the field.
+result<job> job_from_json(std::string_view text);
+
+/// A buffer of a resolved workload with the file that it is read from or written to.
+run_buffer make_run_buffer(const resolved_buffer& buffer, std::string file, uint64_t file_bytes);
+
+} // namespace gristmill

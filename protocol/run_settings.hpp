@@ -1,0 +1,73 @@
+#pragma once
+
+#include "messages/result.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gristmill {
+
+/// What a run is asked to do, as texts and numbers, before anything is looked up. A flag wins over
+/// the environment, that over the configuration file, that over the defaults here.
+struct run_settings {
+  std::vector<std::string> problems;
+  std::string gpus = "mock:h200:2";
+  /// 0: chosen from the number of GPUs.
+  uint32_t workers = 0;
+  /// Empty: the default budget.
+  std::vector<std::string> budget;
+  std::optional<uint64_t> seed;
+  /// The run directory, which must not exist; empty: `runs/<utc>-<name>`.
+  std::string out;
+  std::string proposer = "template";
+  /// "FILE.cu" or "PROBLEM=FILE.cu".
+  std::vector<std::string> candidates;
+  std::string bounds;
+  std::string toolchain = "auto";
+  std::string lease_policy = "fifo";
+  std::string oracle = "auto";
+  std::string python = "/usr/bin/python3";
+};
+
+/// Reads `gristmill.toml`:
+///
+/// ```toml
+/// [run]
+/// problems = ["softmax"]
+/// gpus = "mock:h200:2"
+/// workers = 4
+/// budget = ["10m", "500attempts"]
+/// seed = 1
+/// out = "runs/mine"
+/// proposer = "template"
+/// candidates = ["softmax=mine.cu"]
+/// bounds = "bounds.json"
+/// toolchain = "auto"
+/// lease_policy = "fifo"
+/// [oracle]
+/// kind = "auto"
+/// python = "/usr/bin/python3"
+/// ```
+///
+/// A seed of 2^63 or more is written as a string, because TOML has no such number.
+///
+/// `invalid_input` names file, line and field, and for an unknown key the nearest known one.
+/// Nothing is changed then.
+result<void> apply_toml(
+  run_settings& settings, std::string_view text, const std::string& file_name);
+
+/// `GRISTMILL_GPUS`, `GRISTMILL_WORKERS`, `GRISTMILL_BUDGET` (commas between), `GRISTMILL_SEED`,
+/// `GRISTMILL_OUT`, `GRISTMILL_PROPOSER`, `GRISTMILL_BOUNDS`, `GRISTMILL_TOOLCHAIN`,
+/// `GRISTMILL_LEASE_POLICY`, `GRISTMILL_ORACLE`, `GRISTMILL_PYTHON`. `lookup` answers null for what
+/// is not set. `invalid_input` names the variable.
+result<void> apply_environment(
+  run_settings& settings, const std::function<const char*(const char*)>& lookup);
+
+/// The resolved settings in the form that `apply_toml` reads.
+std::string to_toml(const run_settings& settings);
+
+} // namespace gristmill

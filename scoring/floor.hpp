@@ -1,0 +1,38 @@
+#pragma once
+
+#include "messages/result.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace gristmill {
+
+/// The physical rates that a floor divides by. Integers, so that a floor is exact.
+struct device_rates {
+  /// Sustained or nominal memory bandwidth in bytes a second.
+  uint64_t bytes_per_second = 0;
+  /// Peak of the unit that the work may use at best, in floating-point operations a second.
+  uint64_t flops_per_second = 0;
+};
+
+/// What a workload must at least do.
+struct work_amount {
+  /// Every input and every output once.
+  uint64_t bytes = 0;
+  /// 0 = not stated: the floor is then memory traffic alone.
+  uint64_t flops = 0;
+};
+
+/// A lower bound on the time of a workload, with where it comes from.
+struct time_floor {
+  uint64_t ns = 0;
+  /// For people and for the provenance of every score: names the method and the rates.
+  std::string method;
+};
+
+/// The stated bytes-and-flops floor: `max(bytes / bandwidth, flops / rate)`, rounded up to whole
+/// nanoseconds and never 0. Errors: `invalid_input` when there is work of a kind whose rate is 0,
+/// or a result that does not fit 64 bits.
+result<time_floor> stated_floor(const work_amount& work, const device_rates& rates);
+
+} // namespace gristmill

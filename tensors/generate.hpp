@@ -1,0 +1,76 @@
+#pragma once
+
+#include "tensors/dtype.hpp"
+#include "tensors/philox.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace gristmill {
+
+/// How the values of an input are drawn (specification 5.3).
+enum class distribution : uint8_t {
+  /// Standard normal.
+  normal,
+  /// Uniform over the integers lo..hi, both included.
+  uniform_int,
+  uniform_bool,
+  ones,
+  zeros,
+  /// 0 on and below the diagonal of the last two dimensions, the type's lowest finite value above.
+  causal_mask,
+  /// 0 or 1 with equal chance.
+  binary_mask,
+  /// Cosine and sine of a standard normal that is clamped to [-pi, pi].
+  cosine,
+  sine,
+  /// |normal| + 0.1.
+  positive,
+  /// Running sum along the last dimension of uniform values in [-0.1, 0).
+  cumsum_negative,
+  /// Uniform in [lo, hi).
+  uniform_range,
+  /// Softmax along the last dimension of standard normals.
+  softmax_rows,
+  /// Standard normal divided by the square root of the last dimension.
+  scaled_normal,
+  /// Standard normal clamped to [lo, hi].
+  clamped_normal,
+  /// Standard normal rounded to E2M1.
+  fp4_normal,
+};
+
+struct input_distribution {
+  distribution kind = distribution::normal;
+  double lo = 0;
+  double hi = 0;
+
+  friend bool operator==(const input_distribution&, const input_distribution&) = default;
+};
+
+/// The heuristics of the specification 5.3 over name, description and shape, in their order; first
+/// match wins. Descriptions are compared without regard to case, names with. float64, which the
+/// official evaluator cannot draw without a heuristic, is a standard normal here.
+input_distribution choose_distribution(std::string_view name, std::string_view description,
+  dtype type, const std::vector<int64_t>& shape, std::string_view op_type);
+
+/// Fills `out` with the elements `first_element`, `first_element + 1`, ... of the tensor that
+/// (distribution, type, shape, key) defines; as many as `out` holds.
+///
+/// Any window gives the same bytes as the same place of the whole tensor, so the first few
+/// megabytes of a huge input are simply the window at 0. `cumsum_negative` and `softmax_rows` walk
+/// the whole row that a window begins in. A packed type needs an even `first_element`.
+///
+/// The bytes are the same in every build and on every machine: no function of the mathematical
+/// library takes part, except the exactly rounded square root.
+void generate(const input_distribution& kind, dtype type, const std::vector<int64_t>& shape,
+  const tensor_key& key, uint64_t first_element, std::span<std::byte> out);
+
+/// The normal transform by itself: the quantile of (word + 1/2) / 2^32, good to about 1e-7
+/// relative, symmetric in its sign. For tests and for those who need one normal.
+float normal_from_word(uint32_t word);
+
+} // namespace gristmill

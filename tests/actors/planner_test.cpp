@@ -1,0 +1,351 @@
+#include "actors/planner.hpp"
+#include "tests/support/actor_fixture.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace gristmill;
+using namespace gristmill::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct oracle_memory {
+  std::vector<std::string> asked;
+  /// Nothing: not answered until `answer`.
+  std::function<std::optional<result<prepared_problem>>(const std::string&)> script;
+  std::vector<std::pair<std::string, caf::typed_response_promise<prepared_problem>>> open;
+};
+
+prepared_problem ready(const std::string& problem, bool has_bounds = true) {
+  prepared_problem out;
+  out.problem = problem;
+  out.status = verdict_status::passed;
+  out.has_bounds = has_bounds;
+  return out;
+}
+
+class scripted_oracle final : public oracle_actor::base {
+public:
+  scripted_oracle(caf::actor_config& config, std::shared_ptr<oracle_memory> memory)
+    : oracle_actor::base(config), memory_(std::move(memory)) {}
+
+  behavior_type make_behavior() override {
+    return {[this](const prepare_request& what) -> caf::result<prepared_problem> {
+      memory_->asked.push_back(what.problem);
+      auto now = memory_->script ? memory_->script(what.problem) : ready(what.problem);
+      if (!now) {
+        auto reply = make_response_promise<prepared_problem>();
+        memory_->open.emplace_back(what.problem, reply);
+        return reply;
+      }
+      if (!*now)
+        return to_error(now->error());
+      return **now;
+    }};
+  }
+
+  void on_exit() override {
+    for (auto& [problem, reply] : memory_->open)
+      reply.deliver(to_error({errc::shutting_down, "the oracle has ended"}));
+    memory_->open.clear();
+  }
+
+private:
+  std::shared_ptr<oracle_memory> memory_;
+};
+
+struct scorer_memory {
+  std::vector<std::string> prepared;
+};
+
+class listening_scorer final : public scorer_actor::base {
+public:
+  listening_scorer(caf::actor_config& config, std::shared_ptr<scorer_memory> memory)
+    : scorer_actor::base(config), memory_(std::move(memory)) {}
+
+  behavior_type make_behavior() override {
+    return {[](const judge_request&) { return verdict{}; },
+      [](const refused_request&) { return verdict{}; },
+      [this](const prepared_problem& p) { memory_->prepared.push_back(p.problem); }};
+  }
+
+private:
+  std::shared_ptr<scorer_memory> memory_;
+};
+
+class listening_supervisor final : public supervisor_actor::base {
+public:
+  listening_supervisor(caf::actor_config& config, std::shared_ptr<std::vector<run_ended>> ends)
+    : supervisor_actor::base(config), ends_(std::move(ends)) {}
+
+  behavior_type make_behavior() override {
+    return {[](const start_working&) {}, [this](const run_ended& how) { ends_->push_back(how); },
+      [](const drain_request&) {}, [](const planner_query&) { return planner_snapshot{}; },
+      [](const tick&) {}};
+  }
+
+private:
+  std::shared_ptr<std::vector<run_ended>> ends_;
+};
+
+struct planned : actor_fixture {
+  fake_journal journal = make_fake_journal(*this);
+  std::shared_ptr<oracle_memory> oracle = std::make_shared<oracle_memory>();
+  std::shared_ptr<scorer_memory> scorer = std::make_shared<scorer_memory>();
+  std::shared_ptr<std::vector<run_ended>> ends = std::make_shared<std::vector<run_ended>>();
+  oracle_actor oracle_handle = spawn<scripted_oracle>(oracle);
+  portfolio_config mind;
+  planner_actor whom;
+
+  void begin(std::vector<std::string> names = {"p"}) {
+    planner_config config;
+    for (auto& name : names)
+      config.problems.push_back({name, {}});
+    config.mind = mind;
+    config.oracle = oracle_handle;
+    config.scorer = spawn<listening_scorer>(scorer);
+    config.supervisor = spawn<listening_supervisor>(ends);
+    config.events = event_port{journal.handle, start};
+    auto made = portfolio::make(config.mind, config.problems);
+    REQUIRE(made);
+    whom = spawn<planner>(std::move(config), std::move(*made));
+    tell(whom, start_working{});
+  }
+
+  reply<work_reply> request(const fake_holder& who, const std::string& name) {
+    return ask_as<work_reply>(who.handle, whom, work_request{name});
+  }
+
+  assignment assigned(const reply<work_reply>& r) {
+    auto got = answer(r);
+    REQUIRE(got);
+    REQUIRE(got->kind == work_kind::assigned);
+    return got->work;
+  }
+
+  attempt_summary summary(const assignment& work, attempt_outcome outcome) {
+    attempt_summary s;
+    s.id = work.id;
+    s.kind = work.kind;
+    s.worker = "w";
+    s.outcome = outcome;
+    s.candidate.key = "key-" + std::to_string(work.id.ordinal);
+    s.candidate.hash = s.candidate.key;
+    s.status = verdict_status::passed;
+    s.objective_ns = 1000;
+    s.gpu_ns = 500;
+    return s;
+  }
+
+  planner_snapshot seen() {
+    auto got = answer(ask<planner_snapshot>(whom, planner_query{}));
+    REQUIRE(got);
+    return *got;
+  }
+
+  void announce_oracle() {
+    oracle_handle = spawn<scripted_oracle>(oracle);
+    tell(whom, peer_restarted{role::oracle}, caf::actor_cast<caf::strong_actor_ptr>(oracle_handle));
+  }
+};
+
+std::optional<result<prepared_problem>> broken(const std::string&) {
+  return fail(errc::child_failed, "the oracle child died");
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(planned, "a request waits until there is work, and the whole attempt is in the log") {
+  oracle->script = [](const std::string&) { return std::nullopt; };
+  begin();
+  auto w = make_fake_holder(*this);
+  auto first = request(w, "w-0");
+  CHECK_FALSE(answered(first));
+  REQUIRE(oracle->open.size() == 1);
+  oracle->open[0].second.deliver(ready("p"));
+  oracle->open.clear();
+  settle();
+  auto work = assigned(first);
+  CHECK(work.id.problem == "p");
+  CHECK(scorer->prepared == std::vector<std::string>{"p"});
+  auto claim = answer(ask<claim_reply>(whom, claim_request{work.id, "key-0"}));
+  CHECK(claim->granted);
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::judged))));
+  auto snapshot = seen();
+  CHECK(snapshot.attempts_finished == 1);
+  CHECK(snapshot.gpu_ns == 500);
+  CHECK(journal->count("problem_prepared") == 1);
+  CHECK(journal->count("assigned") == 1);
+  auto data = nlohmann::json::parse(journal->last("attempt_finished").data);
+  CHECK(data.at("outcome") == "judged");
+  CHECK(data.at("status") == "PASSED");
+  CHECK(data.at("improved") == true);
+}
+
+TEST_CASE_FIXTURE(planned, "a key is given to one attempt only") {
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this);
+  auto first = assigned(request(a, "w-0")), second = assigned(request(b, "w-1"));
+  CHECK(answer(ask<claim_reply>(whom, claim_request{first.id, "k"}))->granted);
+  auto refused = answer(ask<claim_reply>(whom, claim_request{second.id, "k"}));
+  CHECK_FALSE(refused->granted);
+  CHECK(refused->taken == std::vector<std::string>{"k"});
+}
+
+TEST_CASE_FIXTURE(planned, "a second summary of an attempt, and one that nobody gave out, change nothing") {
+  begin();
+  auto w = make_fake_holder(*this);
+  auto work = assigned(request(w, "w-0"));
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::judged))));
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::judged))));
+  work.id.ordinal = 99;
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::judged))));
+  CHECK(seen().attempts_finished == 1);
+  CHECK(journal->count("attempt_finished") == 1);
+}
+
+TEST_CASE_FIXTURE(planned, "a worker that dies gives its attempt back, and the next one gets work") {
+  mind.attempt_budget = 1; // Nothing else could be given out.
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this);
+  auto work = assigned(request(a, "w-0"));
+  auto second = request(b, "w-1");
+  CHECK_FALSE(answered(second));
+  end(a.handle, caf::exit_reason::kill);
+  CHECK(assigned(second).id.ordinal == work.id.ordinal + 1);
+  CHECK(journal->last("attempt_lost").attempt == to_string(work.id));
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::judged))));
+  CHECK_MESSAGE(journal->count("attempt_finished") == 0, "its late summary is not counted");
+}
+
+TEST_CASE_FIXTURE(planned, "a worker that dies while it waits is forgotten") {
+  mind.attempt_budget = 1;
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this), c = make_fake_holder(*this);
+  auto work = assigned(request(a, "w-0"));
+  auto dead = request(b, "w-1");
+  auto waits = request(c, "w-2");
+  end(b.handle, caf::exit_reason::kill);
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::infrastructure))));
+  CHECK_FALSE(answered(dead));
+  assigned(waits);
+}
+
+TEST_CASE_FIXTURE(planned, "a drain stops whoever waits, lets the attempts in flight end, and ends the run") {
+  mind.attempt_budget = 1;
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this);
+  auto work = assigned(request(a, "w-0"));
+  auto waits = request(b, "w-1");
+  tell(whom, drain_request{"interrupted"});
+  CHECK(answer(waits)->kind == work_kind::stop);
+  CHECK(ends->empty());
+  CHECK(answer(ask<void>(whom, summary(work, attempt_outcome::judged))));
+  REQUIRE(ends->size() == 1);
+  CHECK(ends->at(0).reason == "interrupted");
+  CHECK(ends->at(0).clean);
+  CHECK(seen().finished);
+  CHECK(journal->last("drain").reason == "interrupted");
+  tell(whom, drain_request{"again"});
+  CHECK_MESSAGE(ends->size() == 1, "told once");
+}
+
+TEST_CASE_FIXTURE(planned, "the wall-clock budget ends the run also when nobody asks and nothing comes") {
+  mind.wall_budget = 10s;
+  oracle->script = [](const std::string&) { return std::nullopt; }; // Never.
+  begin();
+  auto w = make_fake_holder(*this);
+  auto waits = request(w, "w-0");
+  advance(9s);
+  CHECK(ends->empty());
+  advance(1s);
+  CHECK(answer(waits)->kind == work_kind::stop);
+  CHECK(ends->size() == 1);
+}
+
+TEST_CASE_FIXTURE(planned, "with no worker left, the wall-clock budget ends the run all the same") {
+  mind.wall_budget = 10s;
+  begin();
+  advance(10s);
+  CHECK(ends->size() == 1);
+}
+
+TEST_CASE_FIXTURE(planned, "a preparation that fails for a reason of ours is tried again, twice") {
+  oracle->script = broken;
+  begin();
+  CHECK(oracle->asked.size() == 3);
+  CHECK(journal->count("prepare_retried") == 2);
+  CHECK(journal->last("problem_finished").reason.find("the oracle child died") != std::string::npos);
+  REQUIRE(ends->size() == 1);
+  CHECK(scorer->prepared.empty());
+}
+
+TEST_CASE_FIXTURE(planned, "a reference that raises ends its problem, and the others go on") {
+  oracle->script = [](const std::string& name) -> std::optional<result<prepared_problem>> {
+    auto p = ready(name);
+    if (name == "bad")
+      p.status = verdict_status::invalid_reference;
+    return p;
+  };
+  begin({"bad", "good"});
+  CHECK(journal->last("problem_finished").problem == "bad");
+  CHECK(ends->empty());
+  auto w = make_fake_holder(*this);
+  CHECK(assigned(request(w, "w-0")).id.problem == "good");
+}
+
+TEST_CASE_FIXTURE(planned, "so many problems are prepared at the same time, and no more") {
+  oracle->script = [](const std::string&) { return std::nullopt; };
+  begin({"a", "b", "c"});
+  CHECK(oracle->asked.size() == 2);
+  oracle->open[0].second.deliver(ready(oracle->open[0].first));
+  oracle->open.erase(oracle->open.begin());
+  settle();
+  CHECK(oracle->asked.size() == 3);
+}
+
+TEST_CASE_FIXTURE(planned, "an oracle that dies costs a try; its successor gets the problems") {
+  oracle->script = [](const std::string&) { return std::nullopt; };
+  begin({"a", "b", "c"});
+  end(oracle_handle, caf::exit_reason::kill);
+  advance(10s);
+  CHECK_MESSAGE(ends->empty(), "nothing is given up while nobody is there to ask");
+  CHECK(journal->count("problem_finished") == 0);
+  oracle->script = nullptr;
+  announce_oracle();
+  CHECK(journal->count("problem_prepared") == 3);
+  CHECK(journal->count("problem_finished") == 0);
+}
+
+TEST_CASE_FIXTURE(planned, "a problem that kills its oracle each time is given up") {
+  oracle->script = [](const std::string&) -> std::optional<result<prepared_problem>> {
+    throw std::runtime_error("a bug");
+  };
+  begin();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(ends->empty());
+    announce_oracle();
+  }
+  CHECK(ends->size() == 1);
+}
+
+TEST_CASE_FIXTURE(planned, "names that are no UTF-8 do not end the planner") {
+  begin();
+  auto w = make_fake_holder(*this);
+  auto work = assigned(request(w, "w-\xff"));
+  auto s = summary(work, attempt_outcome::judged);
+  s.candidate.key = "\xc3(";
+  CHECK(answer(ask<void>(whom, s)));
+  CHECK(alive(whom));
+}
+
+TEST_CASE_FIXTURE(planned, "whoever waits when the planner ends is told") {
+  mind.attempt_budget = 1;
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this);
+  assigned(request(a, "w-0"));
+  auto waits = request(b, "w-1");
+  end(whom);
+  CHECK(refusal(waits).code == errc::shutting_down);
+}

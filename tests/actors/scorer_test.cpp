@@ -1,0 +1,207 @@
+#include "actors/run_jobs.hpp"
+#include "actors/scorer.hpp"
+#include "tests/support/actor_fixture.hpp"
+#include "tests/support/small_run.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace gristmill;
+using namespace gristmill::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct one_scorer : actor_fixture {
+  small_run run;
+  fake_journal journal = make_fake_journal(*this);
+  fake_child_front children = make_fake_child_front(*this);
+  scorer_actor whom;
+  child_manner manner;
+
+  one_scorer() {
+    children->script = [this](const child_request& what) {
+      return scripted_child{child_that_says(child_lines(what, manner)), {}, {}};
+    };
+  }
+
+  void begin() {
+    scorer_config config;
+    config.context = run.context;
+    config.child_front = children.handle;
+    config.events = event_port{journal.handle, start};
+    whom = spawn<scorer>(std::move(config));
+    prepared_problem ready;
+    ready.problem = "softmax";
+    ready.status = verdict_status::passed;
+    ready.has_bounds = run.context->bounds.has_value();
+    for (auto uuid : {"even-4x8", "odd-3x5"})
+      ready.workloads.push_back({uuid, false, {}, 1'000, "stated"});
+    tell(whom, ready);
+  }
+
+  judge_request about(attempt_kind kind, uint64_t time_ns, uint64_t token) {
+    judge_request out;
+    out.attempt = {"softmax", "cuda", static_cast<uint32_t>(token)};
+    out.kind = kind;
+    out.candidate.hash = "c" + std::to_string(token);
+    out.measured.token = token;
+    out.measured.origin = time_origin::modelled;
+    out.measured.output_folder = (run.folder.path / ("outputs-" + std::to_string(token))).string();
+    std::filesystem::create_directories(out.measured.output_folder);
+    for (auto uuid : {"even-4x8", "odd-3x5"}) {
+      workload_measurement w;
+      w.uuid = uuid;
+      w.status = verdict_status::passed;
+      w.time_ns = time_ns;
+      w.bound = "dram";
+      w.terms = {{"launch", static_cast<double>(time_ns) * 0.6}};
+      out.measured.workloads.push_back(w);
+    }
+    return out;
+  }
+
+  reply<verdict> judge(const judge_request& what) {
+    auto asked = ask<verdict>(whom, what);
+    advance(0s);
+    return asked;
+  }
+
+  verdict judged(const judge_request& what) {
+    auto got = answer(judge(what));
+    REQUIRE(got);
+    CHECK_FALSE(std::filesystem::exists(what.measured.output_folder));
+    return *got;
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(one_scorer, "the baseline sets T_b, and candidates are held against it") {
+  begin();
+  auto baseline = judged(about(attempt_kind::baseline, 8'000, 1));
+  CHECK(baseline.status == verdict_status::passed);
+  auto better = judged(about(attempt_kind::search, 4'000, 2));
+  CHECK(better.status == verdict_status::passed);
+  CHECK(double(better.speedup) == doctest::Approx(2.0));
+  CHECK(better.workloads.at(0).baseline_ns == 8'000);
+  CHECK(better.workloads.at(0).floor_ns == 1'000);
+  CHECK(double(better.sol_score) > 0.5);
+  CHECK(children->requests.at(0).profile == child_profile::judge);
+  const auto& e = journal->last("verdict");
+  CHECK(e.token == 2);
+  CHECK(e.candidate == "c2");
+  auto data = nlohmann::json::parse(e.data);
+  CHECK(data.at("status") == "PASSED");
+  CHECK(data.at("kind") == "search");
+  CHECK_MESSAGE(data.at("workloads").at(0).at("bound") == "launch", "half of the time or more");
+  CHECK(std::filesystem::is_empty(run.context->jobs()));
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a wrong output is no baseline and no success") {
+  manner.judge = verdict_status::incorrect_numerical;
+  begin();
+  CHECK(judged(about(attempt_kind::baseline, 8'000, 1)).status
+        == verdict_status::incorrect_numerical);
+  manner.judge = verdict_status::passed;
+  CHECK(judged(about(attempt_kind::search, 4'000, 2)).workloads.at(0).baseline_ns == 0);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a verdict is told only after it is on the disk") {
+  begin();
+  journal->withhold = true;
+  auto asked = judge(about(attempt_kind::search, 4'000, 1));
+  CHECK(journal->count("verdict") == 1);
+  CHECK(journal->how.back() == durability::barrier);
+  CHECK_FALSE(answered(asked));
+  journal->acknowledge();
+  settle();
+  CHECK(answer(asked));
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a verdict that cannot be stored is none") {
+  begin();
+  journal->fails = failure{errc::io_failed, "the disk is full"};
+  CHECK(refusal(judge(about(attempt_kind::search, 4'000, 1))).code == errc::io_failed);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a token is judged once, and 0 is no token") {
+  begin();
+  judged(about(attempt_kind::search, 4'000, 5));
+  CHECK(refusal(judge(about(attempt_kind::search, 1, 5))).code == errc::lease_expired);
+  CHECK(refusal(judge(about(attempt_kind::search, 1, 0))).code == errc::lease_expired);
+  auto other_gpu = about(attempt_kind::search, 4'000, 5);
+  other_gpu.measured.gpu = 1;
+  CHECK(judged(other_gpu).status == verdict_status::passed);
+  CHECK(journal->count("verdict") == 2);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a judge that dies, or whose lines do not hold, is child_failed") {
+  SUBCASE("dies") {
+    children->script = [](const child_request&) {
+      auto dead = child_that_says({}, child_end::no_done);
+      dead.status = 128 + 9;
+      dead.log = "last words \xff\xfe\n";
+      return scripted_child{dead, {}, {}};
+    };
+  }
+  SUBCASE("nonsense") {
+    children->script = [](const child_request&) {
+      return scripted_child{child_that_says({"{}"}), {}, {}};
+    };
+  }
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 1);
+  CHECK(refusal(judge(what)).code == errc::child_failed);
+  CHECK_FALSE(std::filesystem::exists(what.measured.output_folder));
+  CHECK(journal->count("verdict") == 0);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "what no runner ended is not judged by a child") {
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 1);
+  for (auto& w : what.measured.workloads)
+    w.status = verdict_status::runtime_error;
+  CHECK(judged(what).status == verdict_status::runtime_error);
+  CHECK(children->requests.empty());
+}
+
+TEST_CASE_FIXTURE(one_scorer, "what the house broke is kept, but as no verdict") {
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 1);
+  for (auto& w : what.measured.workloads)
+    w.status = verdict_status::infrastructure;
+  CHECK(judged(what).status == verdict_status::infrastructure);
+  CHECK(journal->count("verdict") == 0);
+  CHECK(journal->count("no_verdict") == 1);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "what the compiler refused has a verdict without a measurement") {
+  begin();
+  refused_request what;
+  what.attempt = {"softmax", "cuda", 1};
+  what.candidate.hash = "c";
+  what.compiled.status = verdict_status::compile_error;
+  what.compiled.log = "expected ';'";
+  auto got = answer(ask<verdict>(whom, what));
+  REQUIRE(got);
+  CHECK(got->status == verdict_status::compile_error);
+  CHECK(got->workloads.size() == 2);
+  CHECK(journal->count("verdict") == 1);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a fatal finding of the runner refuses the candidate") {
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 1);
+  what.measured.findings.push_back({"changes_global", "", "a table was written", true});
+  CHECK(judged(what).status == verdict_status::reward_hack);
+  auto data = nlohmann::json::parse(journal->last("verdict").data);
+  CHECK(data.at("findings").at(0).at("rule") == "changes_global");
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a problem that nobody prepared passes nothing") {
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 1);
+  what.attempt.problem = "unknown";
+  CHECK(refusal(judge(what)).code == errc::not_found);
+}

@@ -1,0 +1,128 @@
+#include "child_fixture.hpp"
+#include "protocol/child_answers.hpp"
+#include "tensors/tensor_file.hpp"
+
+#include <doctest/doctest.h>
+#include <limits>
+
+using namespace gristmill;
+
+namespace {
+
+struct judge_fixture : child_fixture {
+  job_directory& folder = new_job();
+  job what;
+
+  judge_fixture() {
+    what.kind = job_kind::judge;
+    what.nonce = nonce;
+  }
+
+  void write(const std::string& file, const std::vector<float>& values) {
+    REQUIRE(write_tensor_file(folder.file(file), bytes_of(values)));
+  }
+
+  void add(const std::string& uuid, const std::string& solution, const std::string& reference) {
+    judge_workload work;
+    work.uuid = uuid;
+    work.outputs = {{{"y", dtype::float32, {4}, 16, solution}, reference}};
+    what.judge.workloads.push_back(work);
+  }
+
+  evaluation judge() {
+    const auto answer = run_job(child_profile::judge, "gristmill-judge", what, folder);
+    REQUIRE_MESSAGE(answer.end == child_end::done, answer.log);
+    auto read = read_judge_answers(answer.lines, nonce);
+    REQUIRE_MESSAGE(read, read.error().what);
+    return *read;
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(judge_fixture, "equal outputs pass, others miss, and both are counted") {
+  write("ref", {1, 2, 3, 4});
+  write("good", {1, 2, 3, 4});
+  write("bad", {1, 2, 3, 40});
+  add("w-good", "good", "ref");
+  add("w-bad", "bad", "ref");
+  const auto found = judge();
+  REQUIRE(found.workloads.size() == 2);
+  CHECK(found.workloads[0].uuid == "w-good");
+  CHECK(found.workloads[0].status == verdict_status::passed);
+  REQUIRE(found.workloads[0].outputs.size() == 1);
+  CHECK(found.workloads[0].outputs[0].elements == 4);
+  const auto& bad = found.workloads[1];
+  CHECK(bad.status == verdict_status::incorrect_numerical);
+  REQUIRE(bad.outputs.size() == 1);
+  CHECK(bad.outputs[0].mismatches == 1);
+  CHECK(bad.outputs[0].miss_tiles.size() == 64);
+  CHECK(static_cast<double>(bad.outputs[0].max_absolute_error) == 36);
+  CHECK(bad.detail.find("1 of 4") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(judge_fixture, "an output that is missing or short is the candidate's error") {
+  write("ref", {1, 2, 3, 4});
+  write("short", {1, 2, 3});
+  add("w-short", "short", "ref");
+  add("w-missing", "missing", "ref");
+  const auto found = judge();
+  CHECK(found.workloads[0].status == verdict_status::runtime_error);
+  CHECK(found.workloads[0].detail.find("`y` has the wrong size") != std::string::npos);
+  CHECK(found.workloads[1].status == verdict_status::runtime_error);
+  CHECK(found.workloads[1].detail.find("`y` was not written") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(judge_fixture, "a reference that is missing is nobody's verdict") {
+  write("good", {1, 2, 3, 4});
+  add("w", "good", "missing");
+  CHECK(judge().workloads[0].status == verdict_status::infrastructure);
+}
+
+TEST_CASE_FIXTURE(
+  judge_fixture, "the tolerance of the workload decides, and the flag is passed on") {
+  write("ref", {1, 2, 3, 4});
+  write("near", {1, 2, 3, 4.5});
+  add("w", "near", "ref");
+  what.judge.workloads[0].allowed.atol = 1;
+  what.judge.workloads[0].shrunken = true;
+  const auto found = judge();
+  CHECK(found.workloads[0].status == verdict_status::passed);
+  CHECK(found.workloads[0].shrunken);
+}
+
+TEST_CASE_FIXTURE(judge_fixture, "zeros and NaN are named as what they are") {
+  write("ref", {1, 2, 3, 4});
+  write("zeros", {0, 0, 0, 0});
+  write("nan", {1, 2, 3, std::numeric_limits<float>::quiet_NaN()});
+  add("w-zeros", "zeros", "ref");
+  add("w-nan", "nan", "ref");
+  const auto found = judge();
+  CHECK(found.workloads[0].outputs[0].all_zero);
+  CHECK(found.workloads[0].detail.find("all zero") != std::string::npos);
+  CHECK(found.workloads[1].outputs[0].has_nan);
+  CHECK(found.workloads[1].detail.find("NaN") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(judge_fixture, "a job of another kind is not done") {
+  what.kind = job_kind::run;
+  what.run.device = "mock:h200";
+  what.run.instruction_limit = 1;
+  const auto answer = run_job(child_profile::judge, "gristmill-judge", what, folder);
+  CHECK(answer.end == child_end::no_done);
+  CHECK(answer.log.find("not judge") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(judge_fixture, "a job that cannot be read is not done") {
+  REQUIRE(folder.write("job.json", "{}"));
+  child_request request;
+  request.id = 1000;
+  request.profile = child_profile::judge;
+  request.argv = {"gristmill-judge", folder.path()};
+  request.job_directory = folder.path();
+  request.nonce = nonce;
+  request.deadline = patience;
+  const auto answer = run(request);
+  CHECK(answer.end == child_end::no_done);
+  CHECK(answer.status == 2);
+}

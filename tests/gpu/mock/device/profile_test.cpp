@@ -1,0 +1,96 @@
+#include "gpu/mock/profile.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace gristmill;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A whole profile; `from` is replaced by `to`.
+std::string text_with(const std::string& from, const std::string& to) {
+  std::string text =
+    R"({"schema": "gristmill.profile/1", "name": "t", "title": "T", "arch": "sm_90a")";
+  for (const char* field : {"sm_count", "clock_ghz", "dram_tb_per_s", "l2_tb_per_s", "memory_bytes",
+         "l2_bytes", "l1_and_shared_bytes", "shared_per_sm", "shared_per_block", "warps_per_sm",
+         "blocks_per_sm", "registers_per_sm", "issue_rate", "fp32_rate", "integer_rate", "sfu_rate",
+         "convert_rate", "fp64_rate", "lsu_rate", "tensor_flop_per_cycle", "mma_efficiency",
+         "alu_latency", "sfu_latency", "convert_latency", "shared_latency", "l1_latency",
+         "l2_latency", "dram_latency", "mma_latency", "barrier_latency", "launch_ns"})
+    text += std::string(", \"") + field + R"(": {"value": 1, "source": "assumed"})";
+  text += "}";
+  if (!from.empty())
+    text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("six GPUs are known, and each number says where it is from") {
+  CHECK(
+    known_profiles() == std::vector<std::string>{"a100", "b200", "h100", "h200", "l4", "rtx4090"});
+  for (const std::string& name : known_profiles()) {
+    CAPTURE(name);
+    const auto gpu = profile(name);
+    REQUIRE_MESSAGE(gpu, (gpu ? "" : gpu.error().what));
+    CHECK(gpu->name == name);
+    CHECK(gpu->sources.size() == 31);
+    CHECK(gpu->shared_per_block < gpu->shared_per_sm);
+    CHECK(gpu->shared_per_sm < gpu->l1_and_shared_bytes);
+    CHECK(gpu->l2_latency < gpu->dram_latency);
+    CHECK(gpu->launch_ns == 2500);
+  }
+  CHECK(profile("h200")->sm_count == 132);
+  CHECK(profile("h200")->sources.at("sm_count") == "datasheet");
+  CHECK(profile("h200")->sources.at("dram_tb_per_s") == "measured");
+  CHECK(profile("h200")->sources.at("launch_ns") == "assumed");
+}
+
+TEST_CASE("an unknown GPU names the nearest one") {
+  const auto gpu = profile("h20");
+  REQUIRE_FALSE(gpu);
+  CHECK(gpu.error().code == errc::not_found);
+  CHECK(contains(gpu.error().what, "h200"));
+  CHECK_FALSE(profile(""));
+}
+
+TEST_CASE("a data file is refused with the field that is wrong") {
+  REQUIRE(parse_profile(text_with("", ""), "t.json"));
+  const auto complaint = [](const std::string& from, const std::string& to) {
+    const auto read = parse_profile(text_with(from, to), "t.json");
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == errc::invalid_input);
+    CHECK(contains(read.error().what, "t.json"));
+    return read.error().what;
+  };
+  CHECK(contains(complaint("\"sm_count\"", "\"sm_counts\""), "sm_counts"));
+  CHECK(contains(
+    complaint(R"(, "sm_count": {"value": 1, "source": "assumed"})", ""), "sm_count is missing"));
+  CHECK(contains(complaint("\"value\": 1", "\"value\": 0"), "sm_count: 0"));
+  CHECK(contains(complaint("\"value\": 1", "\"value\": -3"), "sm_count"));
+  CHECK(contains(complaint("\"value\": 1", "\"value\": 1.5"), "not an integer"));
+  CHECK(contains(complaint("\"value\": 1", "\"value\": 1e300"), "outside"));
+  CHECK(contains(complaint("\"value\": 1", "\"value\": \"1\""), "a number"));
+  CHECK(contains(complaint("\"source\": \"assumed\"", "\"source\": \"guessed\""), "assumed"));
+  CHECK(contains(complaint(", \"source\": \"assumed\"", ""), "`source`"));
+  CHECK(contains(complaint("profile/1", "profile/2"), "schema"));
+  CHECK(contains(complaint("\"title\": \"T\"", "\"title\": 3"), "title"));
+  CHECK_FALSE(parse_profile("", "t.json"));
+  CHECK_FALSE(parse_profile("[]", "t.json"));
+  CHECK_FALSE(parse_profile("{", "t.json"));
+}
+
+TEST_CASE("a device says that its times are modelled") {
+  const auto seen = properties_of(*profile("h200"));
+  CHECK(seen.origin == time_origin::modelled);
+  CHECK(seen.time_label == "MODELLED mock-clock/1 uncalibrated, h200");
+  CHECK(seen.model == "h200");
+  CHECK(seen.arch == "sm_90a");
+  CHECK(seen.sm_count == 132);
+  CHECK(seen.shared_per_block == 232448);
+}

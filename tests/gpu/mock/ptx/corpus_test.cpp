@@ -1,0 +1,58 @@
+#include "tests/gpu/mock/ptx/corpus_cases.hpp"
+
+#include <fstream>
+#include <iterator>
+
+using namespace gristmill::ptx;
+using namespace gristmill::ptx::testing;
+
+namespace {
+
+std::string text_of(const std::string& name) {
+  const char* source = std::getenv("GRISTMILL_SOURCE");
+  std::ifstream in(std::string(source ? source : ".") + "/tests/corpus/ptx/" + name);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+} // namespace
+
+TEST_CASE("the ten kernels compute what their references say, from both front ends") {
+  for (const std::string compiler : {"clang", "nvcc"})
+    for (corpus_case& c : corpus_cases()) {
+      CAPTURE(c.name);
+      CAPTURE(compiler);
+      const auto m = must_parse(text_of(c.name + "." + compiler + ".ptx"));
+      c.reset();
+      const outcome plain = c.with.run(m);
+      must_pass(plain);
+      CHECK(c.error() <= 1);
+      CHECK(plain.done.warnings.empty());
+      CHECK(entries(*m).front().registers >= 16);
+
+      // The models of caches and time change no number and no count of instructions.
+      c.reset();
+      c.with.what.caches = c.with.what.timing = true;
+      const outcome modelled = c.with.run(m);
+      must_pass(modelled);
+      CHECK(c.error() <= 1);
+      CHECK(modelled.done.by_category == plain.done.by_category);
+      CHECK(modelled.done.block_critical_cycles > 0);
+      CHECK(modelled.done.dram_read_sectors > 0);
+    }
+}
+
+TEST_CASE("the instruction limit of a kernel is exact") {
+  for (corpus_case& c : corpus_cases()) {
+    if (c.name != "softmax_row")
+      continue;
+    const auto m = must_parse(text_of("softmax_row.clang.ptx"));
+    const outcome whole = c.with.run(m);
+    must_pass(whole);
+    c.with.what.instruction_limit = whole.done.warp_instructions;
+    must_pass(c.with.run(m));
+    c.with.what.instruction_limit = whole.done.warp_instructions - 1;
+    const outcome cut = c.with.run(m);
+    REQUIRE(cut.failed);
+    CHECK(cut.failed->kind == fault_kind::instruction_limit);
+  }
+}

@@ -1,0 +1,154 @@
+#include "protocol/child_answers.hpp"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+using namespace gristmill;
+
+namespace {
+
+constexpr const char* nonce = "0123456789abcdef";
+
+std::string line(std::string_view kind, const ordered_json& body) {
+  ordered_json all{{"line", kind}, {"nonce", nonce}};
+  all.update(body);
+  return all.dump();
+}
+
+std::vector<std::string> lines_with(const std::vector<ordered_json>& samples) {
+  std::vector<std::string> all{line("hello", {{"program", "x"}}), line("phase", {{"name", "y"}})};
+  for (const auto& sample : samples)
+    all.push_back(line("sample", sample));
+  all.push_back(line("done", ordered_json::object()));
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("what a compiler answers survives the way to the parent") {
+  compile_answer sent{"unit", verdict_status::reward_hack, "unit_0.ptx",
+    {{"gemm<1>", "_Z4gemm"}, {"f", "f"}}, "log", "clang-19.1.7", {{"rule", "", "why", true}}};
+  auto read = read_compile_answers(lines_with({to_json(sent)}), nonce);
+  REQUIRE(read);
+  REQUIRE(read->size() == 1);
+  const auto& got = read->front();
+  CHECK(got.unit == sent.unit);
+  CHECK(got.status == sent.status);
+  CHECK(got.file == sent.file);
+  REQUIRE(got.entries.size() == 2);
+  CHECK(got.entries[0].expression == "gemm<1>");
+  CHECK(got.entries[0].symbol == "_Z4gemm");
+  CHECK(got.log == "log");
+  CHECK(got.toolchain == "clang-19.1.7");
+  REQUIRE(got.findings.size() == 1);
+  CHECK(got.findings[0].rule == "rule");
+  CHECK(got.findings[0].fatal);
+}
+
+TEST_CASE("what an oracle answers survives the way to the parent") {
+  const prepare_answer sent{"w1", verdict_status::invalid_reference, "because"};
+  auto read = read_prepare_answers(lines_with({to_json(sent), graph_to_json("g.json", "")}), nonce);
+  REQUIRE(read);
+  REQUIRE(read->workloads.size() == 1);
+  CHECK(read->workloads[0].uuid == "w1");
+  CHECK(read->workloads[0].status == verdict_status::invalid_reference);
+  CHECK(read->workloads[0].reason == "because");
+  CHECK(read->graph_file == "g.json");
+}
+
+TEST_CASE("what a runner answers survives the way to the parent") {
+  workload_measurement sent{"w1", verdict_status::timeout, UINT64_MAX, {1, 2, 3},
+    {{"dram", 1.5}, {"l2", 0.0}}, "dram", true, "PTX line 7"};
+  auto read = read_run_answers(
+    lines_with({to_json(sent), to_json(finding{"changes_global", "w1", "byte 3", true})}), nonce);
+  REQUIRE(read);
+  REQUIRE(read->workloads.size() == 1);
+  const auto& got = read->workloads[0];
+  CHECK(got.uuid == "w1");
+  CHECK(got.status == verdict_status::timeout);
+  CHECK(got.time_ns == UINT64_MAX);
+  CHECK(got.samples_ns == std::vector<uint64_t>{1, 2, 3});
+  REQUIRE(got.terms.size() == 2);
+  CHECK(got.terms[0].name == "dram");
+  CHECK(got.terms[0].ns == f64(1.5));
+  CHECK(got.bound == "dram");
+  CHECK(got.shrunken);
+  CHECK(got.detail == "PTX line 7");
+  REQUIRE(read->findings.size() == 1);
+  CHECK(read->findings[0].rule == "changes_global");
+  CHECK(read->findings[0].workload == "w1");
+}
+
+TEST_CASE("what a judge answers survives the way to the parent, infinite errors too") {
+  output_evaluation output{"y", true, true, true, 4096, 17, 0.25,
+    std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), true,
+    std::vector<uint32_t>(64, UINT32_MAX)};
+  workload_evaluation sent{"w1", verdict_status::incorrect_numerical, true, {output}, "why"};
+  auto read = read_judge_answers(lines_with({to_json(sent)}), nonce);
+  REQUIRE(read);
+  REQUIRE(read->workloads.size() == 1);
+  const auto& got = read->workloads[0];
+  CHECK(got.uuid == "w1");
+  CHECK(got.status == verdict_status::incorrect_numerical);
+  CHECK(got.shrunken);
+  CHECK(got.detail == "why");
+  REQUIRE(got.outputs.size() == 1);
+  const auto& seen = got.outputs[0];
+  CHECK(seen.output == "y");
+  CHECK(seen.passed);
+  CHECK(seen.has_nan);
+  CHECK(seen.has_inf);
+  CHECK(seen.elements == 4096);
+  CHECK(seen.mismatches == 17);
+  CHECK(static_cast<double>(seen.matched_ratio) == 0.25);
+  CHECK(std::isinf(static_cast<double>(seen.max_absolute_error)));
+  CHECK(std::isnan(static_cast<double>(seen.max_relative_error)));
+  CHECK(seen.all_zero);
+  CHECK(seen.miss_tiles == output.miss_tiles);
+}
+
+TEST_CASE("answers without done are a failed child, and lines after it an error") {
+  auto lines = lines_with({});
+  lines.pop_back();
+  auto read = read_run_answers(lines, nonce);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == errc::child_failed);
+  CHECK_FALSE(read_run_answers({}, nonce));
+
+  lines = lines_with({});
+  lines.push_back(line("phase", {{"name", "again"}}));
+  CHECK_FALSE(read_run_answers(lines, nonce));
+}
+
+TEST_CASE("a sample of another shape is refused, and the message names the field") {
+  auto body = to_json(workload_evaluation{"w", verdict_status::passed, false, {}, ""});
+  REQUIRE(read_judge_answers(lines_with({body}), nonce));
+  SUBCASE("unknown key") {
+    body["extra"] = 1;
+  }
+  SUBCASE("missing key") {
+    body.erase("status");
+  }
+  SUBCASE("wrong type") {
+    body["shrunken"] = "no";
+  }
+  SUBCASE("unknown status") {
+    body["status"] = "passed";
+  }
+  SUBCASE("wrong element") {
+    body["outputs"] = ordered_json::array({1});
+  }
+  auto read = read_judge_answers(lines_with({body}), nonce);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == errc::invalid_input);
+  CHECK(read.error().what.find("line 3") != std::string::npos);
+}
+
+TEST_CASE("every status has one name") {
+  for (int i = 0; i <= static_cast<int>(verdict_status::infrastructure); ++i) {
+    const auto status = static_cast<verdict_status>(i);
+    CHECK(status_from_text(to_string(status)).value() == status);
+  }
+  CHECK_FALSE(status_from_text(""));
+}

@@ -1,0 +1,70 @@
+#include "tensors/tensor_file.hpp"
+
+#include <cstring>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+using namespace gristmill;
+
+namespace {
+
+struct temporary_folder {
+  std::filesystem::path path =
+    std::filesystem::temp_directory_path() / ("gristmill-tensors-" + std::to_string(::getpid()));
+  temporary_folder() { std::filesystem::create_directories(path); }
+  ~temporary_folder() { std::filesystem::remove_all(path); }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(temporary_folder, "a tensor file reads back byte for byte") {
+  std::vector<std::byte> bytes(10000);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(i * 7);
+  const auto file = path / "x.bin";
+  REQUIRE(write_tensor_file(file, bytes));
+  auto mapped = mapped_file::open(file, bytes.size());
+  REQUIRE(mapped);
+  CHECK(std::memcmp(mapped->bytes().data(), bytes.data(), bytes.size()) == 0);
+  // Nothing but the file itself is left behind.
+  CHECK(std::distance(std::filesystem::directory_iterator{path}, {}) == 1);
+}
+
+TEST_CASE_FIXTURE(
+  temporary_folder, "writing again replaces the file, and an open map keeps the old") {
+  const auto file = path / "x.bin";
+  REQUIRE(write_tensor_file(file, std::vector<std::byte>(8, std::byte{1})));
+  auto old = mapped_file::open(file, 8);
+  REQUIRE(old);
+  REQUIRE(write_tensor_file(file, std::vector<std::byte>(8, std::byte{2})));
+  CHECK(old->bytes()[0] == std::byte{1});
+  CHECK(mapped_file::open(file, 8)->bytes()[0] == std::byte{2});
+}
+
+TEST_CASE_FIXTURE(temporary_folder, "a file of another size, none and a folder are told apart") {
+  const auto file = path / "x.bin";
+  REQUIRE(write_tensor_file(file, std::vector<std::byte>(8)));
+  CHECK(mapped_file::open(file, 9).error().code == errc::invalid_input);
+  CHECK(mapped_file::open(path / "y.bin", 8).error().code == errc::not_found);
+  CHECK(mapped_file::open(path, 8).error().code == errc::invalid_input);
+  CHECK_FALSE(write_tensor_file(path / "no" / "x.bin", std::vector<std::byte>(8)));
+}
+
+TEST_CASE_FIXTURE(temporary_folder, "an empty tensor has a file, and a map can be moved") {
+  const auto file = path / "x.bin";
+  REQUIRE(write_tensor_file(file, {}));
+  auto empty = mapped_file::open(file, 0);
+  REQUIRE(empty);
+  CHECK(empty->bytes().empty());
+  REQUIRE(write_tensor_file(file, std::vector<std::byte>(8, std::byte{3})));
+  auto full = mapped_file::open(file, 8);
+  REQUIRE(full);
+  mapped_file moved = std::move(*full);
+  mapped_file target;
+  target = std::move(moved);
+  CHECK(target.bytes().size() == 8);
+  CHECK(target.bytes()[7] == std::byte{3});
+}
