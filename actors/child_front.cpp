@@ -8,6 +8,7 @@ child_front::child_front(caf::actor_config& config, child_front_config settings)
   : child_front_actor::base(config), settings_(settings) {}
 
 child_front_actor::behavior_type child_front::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](child_request& request) { return start(std::move(request)); },
     [this](const child_cancel& what) {

@@ -21,6 +21,7 @@ void compiler::on_exit() {
 }
 
 compiler_actor::behavior_type compiler::make_behavior() {
+  seam::end_on_exception(this);
   return {[this](const compile_request& request) -> caf::result<compiled_candidate> {
     if (waiting_.size() >= config_.waiting_max)
       return to_error({errc::queue_full,

@@ -11,6 +11,7 @@ gpu_lease::gpu_lease(caf::actor_config& config, gpu_lease_config settings)
     table_(settings_.table, std::move(settings_.policy)), monitors_(this) {}
 
 gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
+  seam::end_on_exception(this);
   lease_actions actions;
   for (auto& entry : settings_.gpus) {
     table_.add_gpu(std::move(entry), now(), actions);

@@ -32,6 +32,7 @@ gpu_mock::gpu_mock(caf::actor_config& config, gpu_mock_config settings)
     broker_(this, settings_.broker, settings_.gpu, settings_.model) {}
 
 gpu_actor::behavior_type gpu_mock::make_behavior() {
+  seam::end_on_exception(this);
   broker_.up();
   return {
     [this](const measure_request& what) { return on_measure(what); },

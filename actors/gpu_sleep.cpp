@@ -10,6 +10,7 @@ gpu_sleep::gpu_sleep(caf::actor_config& config, gpu_sleep_config settings)
     broker_(this, settings_.broker, settings_.gpu, settings_.model) {}
 
 gpu_actor::behavior_type gpu_sleep::make_behavior() {
+  seam::end_on_exception(this);
   broker_.up();
   return {
     [this](const measure_request& what) { return on_measure(what); },

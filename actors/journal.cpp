@@ -31,6 +31,7 @@ journal::journal(caf::actor_config& config, journal_config settings)
   : journal_actor::base(config), settings_(std::move(settings)) {}
 
 journal_actor::behavior_type journal::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](journal_append& what) -> caf::result<journal_ack> {
       auto barrier = what.how == durability::barrier;

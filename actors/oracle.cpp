@@ -30,6 +30,7 @@ void oracle::on_exit() {
 }
 
 oracle_actor::behavior_type oracle::make_behavior() {
+  seam::end_on_exception(this);
   return {[this](const prepare_request& request) { return prepare(request.problem); }};
 }
 

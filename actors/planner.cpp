@@ -41,6 +41,7 @@ std::chrono::nanoseconds planner::now() {
 }
 
 planner_actor::behavior_type planner::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](const work_request& request) -> caf::result<work_reply> {
       watch_worker(request.worker, current_sender()); // Making a promise clears the sender.

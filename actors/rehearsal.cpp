@@ -5,6 +5,7 @@
 namespace gristmill {
 
 oracle_actor::behavior_type rehearsal_oracle::make_behavior() {
+  seam::end_on_exception(this);
   return {[](const prepare_request& request) {
     prepared_problem ready;
     ready.problem = request.problem;
@@ -16,6 +17,7 @@ oracle_actor::behavior_type rehearsal_oracle::make_behavior() {
 }
 
 proposer_actor::behavior_type rehearsal_proposer::make_behavior() {
+  seam::end_on_exception(this);
   return {[](const propose_request& request) {
     proposal out;
     out.kind = proposal_kind::candidate;
@@ -27,6 +29,7 @@ proposer_actor::behavior_type rehearsal_proposer::make_behavior() {
 }
 
 compiler_actor::behavior_type rehearsal_compiler::make_behavior() {
+  seam::end_on_exception(this);
   return {[](const compile_request& request) {
     compiled_candidate out;
     out.candidate = request.candidate.hash;
@@ -40,6 +43,7 @@ rehearsal_scorer::rehearsal_scorer(caf::actor_config& actor, event_port events)
   : scorer_actor::base(actor), events_(std::move(events)) {}
 
 scorer_actor::behavior_type rehearsal_scorer::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](const judge_request& request) -> caf::result<verdict> {
       verdict v;

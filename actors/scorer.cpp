@@ -67,6 +67,7 @@ void scorer::on_exit() {
 }
 
 scorer_actor::behavior_type scorer::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](const judge_request& request) { return judge(request); },
     [this](const refused_request& request) -> caf::result<verdict> {

@@ -61,6 +61,7 @@ void supervisor::on_exit() {
 }
 
 supervisor_actor::behavior_type supervisor::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](const start_working&) { begin(); },
     [this](const run_ended& how) { end_run(how); },

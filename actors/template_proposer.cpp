@@ -80,6 +80,7 @@ template_proposer::template_proposer(caf::actor_config& actor, run_context_ptr c
   : proposer_actor::base(actor), context_(std::move(context)) {}
 
 proposer_actor::behavior_type template_proposer::make_behavior() {
+  seam::end_on_exception(this);
   return {[this](const propose_request& request) -> caf::result<proposal> {
     auto out = propose_for(*context_, request.work);
     if (!out)
@@ -92,6 +93,7 @@ scripted_proposer::scripted_proposer(caf::actor_config& actor, run_context_ptr c
   : proposer_actor::base(actor), context_(std::move(context)) {}
 
 proposer_actor::behavior_type scripted_proposer::make_behavior() {
+  seam::end_on_exception(this);
   return {[this](const propose_request& request) -> caf::result<proposal> {
     if (request.work.kind == attempt_kind::search)
       return nothing(proposal_kind::exhausted, "only the given candidates are tried");

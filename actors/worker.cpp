@@ -26,6 +26,7 @@ std::chrono::nanoseconds worker::now() {
 }
 
 worker_actor::behavior_type worker::make_behavior() {
+  seam::end_on_exception(this);
   return {
     [this](const start_working&) { ask_for_work(); },
     [this](const lease_granted& granted, const caf::strong_actor_ptr& executor) {

@@ -1,6 +1,7 @@
-// Models the ten kernels of the test corpus at the sizes that were once timed on a real H200 and
-// prints both times. Nothing was fitted to those measurements: they are the blind test of the time
-// model.
+// Models the ten kernels of the test corpus at the sizes at which kernels of the same design,
+// compiled by nvcc, were timed on a real H200, and prints both times. No constant of the model was
+// fitted to them; what else the comparison is worth is in
+// docs/decisions/0005-clang-toolchain-and-clock.md.
 //
 //   clock_blind [GPU [INSTRUCTIONS]]   (GRISTMILL_SOURCE names the root of the source tree)
 
@@ -24,7 +25,7 @@ namespace {
 
 using namespace gristmill;
 
-/// Median of 30 runs with events and a flushed L2, driver 580, in microseconds.
+/// Median of 30 runs of those kernels with events and a flushed L2, driver 580, in microseconds.
 const std::map<std::string, double> measured_on_h200{{"vadd", 243.6}, {"transpose", 219.0},
   {"block_reduce", 117.6}, {"softmax_row", 128.0}, {"rmsnorm", 74.0}, {"sgemm", 6321},
   {"flash", 6051}, {"histogram", 204.9}, {"mma_gemm", 883}, {"bulk_scale", 172.2}};

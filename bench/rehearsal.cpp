@@ -98,9 +98,9 @@ int main(int argc, char** argv) {
   int64_t started_wall = events.front().wall;
   size_t grants = 0;
   for (const auto& e : events) {
-    if (e.kind == "lease_verified") {
+    if (e.kind == "gpu_free") {
       verified_at[e.gpu] = ns_of(e);
-    } else if (e.kind == "lease_granted") {
+    } else if (e.kind == "lease_grant") {
       ++grants;
       if (first_grant_wall == 0)
         first_grant_wall = static_cast<double>(e.wall - started_wall) / 1e9;
@@ -108,9 +108,9 @@ int main(int argc, char** argv) {
         idle.push_back(ns_of(e) - found->second);
         verified_at.erase(found);
       }
-    } else if (e.kind == "lease_released") {
+    } else if (e.kind == "lease_release") {
       released_at[e.gpu] = ns_of(e);
-    } else if (e.kind == "lease_activated") {
+    } else if (e.kind == "lease_active") {
       if (auto found = released_at.find(e.gpu); found != released_at.end()) {
         turnaround.push_back(ns_of(e) - found->second);
         released_at.erase(found);

@@ -2,6 +2,7 @@
 #include "protocol/nearest.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -23,12 +24,13 @@ void add_run(CLI::App& app, run_flags& flags) {
   app.add_option("problem", s.problems,
     "names of built-in problems or folders in SOL-ExecBench form; default: all built-in ones");
   app.add_option("--gpus", s.gpus, "mock:MODEL[:COUNT] or sleep:TIME:COUNT, several with commas");
-  app.add_option("--workers", s.workers, "agents that work at once");
+  app.add_option("--workers", s.workers, "agents that work at once")->check(CLI::PositiveNumber);
   app.add_option("--budget", s.budget, "10m, 500attempts or 600gpu-s; once for each kind")
     ->expected(1)
     ->allow_extra_args(false)
     ->take_all();
-  app.add_option("--seed", s.seed, "makes inputs and search repeatable");
+  app.add_option("--seed", s.seed, "makes inputs and search repeatable")
+    ->check(CLI::NonNegativeNumber);
   app.add_option("--out", s.out, "the run directory; default: runs/<time>-<name>");
   app.add_flag("--json", flags.json, "the table as JSON");
   app.add_option("--proposer", s.proposer, "template, scripted or sleep");
@@ -86,8 +88,6 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   take("--python", s.python, g.python);
   take("--toolchain", s.toolchain, g.toolchain);
   take("--lease-policy", s.lease_policy, g.lease_policy);
-  if (app.count("--workers") != 0 && s.workers == 0)
-    return fail(errc::invalid_input, "--workers 0: at least one worker is needed");
   return out;
 }
 
@@ -95,6 +95,11 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
 exit_code complain_about(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::string text = error.what();
   std::vector<std::string> known;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (argc > 1 && argv[1][0] != '-'
+      && std::none_of(commands.begin(), commands.end(),
+        [&](const CLI::App* command) { return command->get_name() == argv[1]; }))
+    text = "unknown command " + std::string(argv[1]);
   const CLI::App* deepest = &app;
   for (auto subs = deepest->get_subcommands(); !subs.empty(); subs = deepest->get_subcommands())
     deepest = subs.front();

@@ -46,6 +46,25 @@ result<problem> find_problem(const std::string& given) {
   return fail(errc::invalid_input, found.error().what + "; no folder of that name either");
 }
 
+/// Axes and shapes that do not resolve would end the problem later; here they end the command.
+result<void> check_workloads(const problem& p) {
+  auto where = p.folder.empty() ? p.name : (p.folder / "workload.jsonl").string();
+  if (p.workloads.empty())
+    return fail(errc::invalid_input, where + ": there is no workload");
+  for (const auto& work : p.workloads) {
+    auto axes = resolve_axes(p.def, work.axes);
+    if (!axes)
+      return fail(
+        errc::invalid_input, where + ": workload " + work.uuid + ": " + axes.error().what);
+    for (const auto* specs : {&p.def.inputs, &p.def.outputs})
+      for (const auto& spec : *specs)
+        if (auto shape = resolve_shape(spec, *axes); !shape)
+          return fail(
+            errc::invalid_input, where + ": workload " + work.uuid + ": " + shape.error().what);
+  }
+  return {};
+}
+
 result<void> load_problems(run_setup& setup) {
   if (setup.settings.problems.empty())
     for (const auto& p : builtin_problems())
@@ -54,6 +73,8 @@ result<void> load_problems(run_setup& setup) {
     auto loaded = find_problem(given);
     if (!loaded)
       return pass(loaded);
+    if (auto fine = check_workloads(*loaded); !fine)
+      return fine;
     for (const auto& warning : loaded->warnings)
       spdlog::debug("{}: {}", loaded->name, warning);
     auto name = loaded->name;

@@ -34,8 +34,7 @@ bool keeps_together(const ir_load& load, int d) {
 
 } // namespace
 
-std::vector<dim_group> group_dims(
-  const fused_kernel& kernel, size_t first, size_t last) {
+std::vector<dim_group> group_dims(const fused_kernel& kernel, size_t first, size_t last) {
   std::vector<dim_group> groups;
   for (size_t d = first; d < last; ++d) {
     bool joins = !groups.empty();
@@ -76,7 +75,8 @@ tensor_access access_of(const ir_load& load, const fused_kernel& kernel, const d
     }
     if (!term.offset.empty()) {
       const std::string part = product_text(
-        {term.offset.find(" + ") == std::string::npos ? term.offset : "(" + term.offset + ")", stride});
+        {term.offset.find(" + ") == std::string::npos ? term.offset : "(" + term.offset + ")",
+          stride});
       base = base.empty() ? part : base + " + " + part;
     }
     const bool is_own = term.dim == static_cast<int>(i) && load.is_full[i];

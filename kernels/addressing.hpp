@@ -9,8 +9,8 @@
 
 namespace gristmill {
 
-/// Neighbouring dimensions of the space that every tensor uses together or not at all, so that one index
-/// serves for them.
+/// Neighbouring dimensions of the space that every tensor uses together or not at all, so that one
+/// index serves for them.
 struct dim_group {
   size_t first = 0;
   size_t last = 0;
@@ -34,16 +34,16 @@ struct tensor_access {
 };
 
 /// The fewest groups over the dimensions [first, last) of the space.
-std::vector<dim_group> group_dims(
-  const fused_kernel& kernel, size_t first, size_t last);
+std::vector<dim_group> group_dims(const fused_kernel& kernel, size_t first, size_t last);
 
 /// Access of a load through those groups, which cover the whole space.
 tensor_access access_of(const ir_load& load, const fused_kernel& kernel, const definition& def,
   const std::vector<dim_group>& groups);
 
-/// Launch-plan conditions under which a contiguous access may be read in vectors of `width` elements:
-/// every row of the innermost group begins at a multiple of it. None for an identity, whose rows are as
-/// long as the space's.
-std::vector<std::string> alignment_conditions(const tensor_access& access, const std::string& width);
+/// Launch-plan conditions under which a contiguous access may be read in vectors of `width`
+/// elements: every row of the innermost group begins at a multiple of it. None for an identity,
+/// whose rows are as long as the space's.
+std::vector<std::string> alignment_conditions(
+  const tensor_access& access, const std::string& width);
 
 } // namespace gristmill

@@ -13,7 +13,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-// FROZEN. Every T_b rests on these texts: a change needs a new version name and a page in docs/decisions.
+// FROZEN. Every T_b rests on these texts: a change needs a new version name and a page in
+// docs/decisions.
 namespace gristmill {
 
 namespace {
@@ -49,9 +50,10 @@ baseline_kernel plain_elementwise(const fused_kernel& kernel, const definition& 
   const auto groups = group_dims(kernel, 0, kernel.space.size());
   const std::string total = fmt::format("numel({})", qualified_name("out", def.outputs[0].name));
   const std::string count = signature.integer("total", total);
-  std::string body = fmt::format("const index_t element = index_t(blockIdx.x) * {} + threadIdx.x;\nif "
-                                 "(element >= index_t({}))\n  return;\n",
-    block_threads, count);
+  std::string body =
+    fmt::format("const index_t element = index_t(blockIdx.x) * {} + threadIdx.x;\nif "
+                "(element >= index_t({}))\n  return;\n",
+      block_threads, count);
   std::vector<std::string> indices(groups.size(), "element");
   std::string rest = "element";
   for (size_t g = groups.size(); groups.size() > 1 && g-- > 0;) {
@@ -61,9 +63,10 @@ baseline_kernel plain_elementwise(const fused_kernel& kernel, const definition& 
       break;
     }
     const std::string size = signature.integer(fmt::format("size{}", g), groups[g].size);
-    body += fmt::format("const index_t index{0} = {1} % index_t({2});\nconst index_t rest{0} = {1} / "
-                        "index_t({2});\n",
-      g, rest, size);
+    body +=
+      fmt::format("const index_t index{0} = {1} % index_t({2});\nconst index_t rest{0} = {1} / "
+                  "index_t({2});\n",
+        g, rest, size);
     rest = fmt::format("rest{}", g);
   }
   expression_writer expressions(kernel, signature.scalar_names(), false);
@@ -118,18 +121,20 @@ public:
   }
 
   baseline_kernel write() {
-    std::string body = fmt::format("const int lane = threadIdx.x % 32;\nconst int row = blockIdx.x * {} + "
-                                   "threadIdx.x / 32;\nif (row >= {})\n  return;\n",
-      warp_rows, rows_);
+    std::string body =
+      fmt::format("const int lane = threadIdx.x % 32;\nconst int row = blockIdx.x * {} + "
+                  "threadIdx.x / 32;\nif (row >= {})\n  return;\n",
+        warp_rows, rows_);
     body += row_indices();
     body += row_values();
     for (const row_pass& pass : passes_of(kernel_, false))
       body += one_pass(pass);
     body += row_outputs();
     baseline_kernel out;
-    out.source = "// Plain kernel: one warp a row, which it reads once a pass.\n" + include_lines(kernel_)
-      + "\n" + helper_functions(kernel_, false) + "extern \"C\" __global__ void plain_rows("
-      + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
+    out.source = "// Plain kernel: one warp a row, which it reads once a pass.\n"
+      + include_lines(kernel_) + "\n" + helper_functions(kernel_, false)
+      + "extern \"C\" __global__ void plain_rows(" + signature_.declarations() + ") {\n"
+      + indented(body, 2) + "}\n";
     json step = {{"op", "launch"}, {"entry", "plain_rows"}};
     step["grid"] = {fmt::format("ceil_div({}, {})", rows_text_, warp_rows), 1, 1};
     step["block"] = {block_threads, 1, 1};
@@ -152,8 +157,8 @@ private:
       }
       const std::string size =
         signature_.integer(fmt::format("size{}", g), groups_[g].size, "int32_t");
-      text += fmt::format("const int index{0} = {1} % {2};\nconst int rest{0} = {1} / {2};\n", g, rest,
-        size);
+      text += fmt::format(
+        "const int index{0} = {1} % {2};\nconst int rest{0} = {1} / {2};\n", g, rest, size);
       rest = fmt::format("rest{}", g);
     }
     return text;
@@ -193,13 +198,13 @@ private:
       text += fmt::format("float r{} = {};\n", reduction, neutral(reduction));
     expression_writer inner = expressions_;
     for (int leaf : inner.undefined_leaves(roots))
-      inner.define(leaf,
-        element_text(kernel_.nodes[static_cast<size_t>(leaf)], addresses_[leaf]));
+      inner.define(leaf, element_text(kernel_.nodes[static_cast<size_t>(leaf)], addresses_[leaf]));
     std::string work;
     for (const auto& line : inner.statements(roots, ir_level::element))
       work += line + "\n";
     for (int reduction : pass.reductions)
-      work += combined(reduction, inner.text_of(kernel_.nodes[static_cast<size_t>(reduction)].args[0]));
+      work +=
+        combined(reduction, inner.text_of(kernel_.nodes[static_cast<size_t>(reduction)].args[0]));
     for (int index : pass.outputs) {
       const ir_output& output = kernel_.outputs[static_cast<size_t>(index)];
       work += fmt::format("{}[int64_t(row) * {} + column] = {}({});\n",
@@ -210,7 +215,8 @@ private:
       + indented(work, 2) + "}\n";
     for (int reduction : pass.reductions) {
       text += "for (int distance = 16; distance > 0; distance /= 2)\n  "
-        + combined(reduction, fmt::format("__shfl_xor_sync(0xffffffffu, r{}, distance)", reduction));
+        + combined(
+          reduction, fmt::format("__shfl_xor_sync(0xffffffffu, r{}, distance)", reduction));
       expressions_.define(reduction, fmt::format("r{}", reduction));
     }
     return text;
@@ -223,26 +229,33 @@ private:
         continue;
       for (const auto& line : expressions_.statements({output.node}, ir_level::row))
         text += line + "\n";
-      text += fmt::format("if (lane == 0)\n  {}[row] = {}({});\n", signature_.output_name(output.output),
-        element_type(output.type), expressions_.text_of(output.node));
+      text +=
+        fmt::format("if (lane == 0)\n  {}[row] = {}({});\n", signature_.output_name(output.output),
+          element_type(output.type), expressions_.text_of(output.node));
     }
     return text;
   }
 
   std::string_view neutral(int reduction) const {
     switch (kernel_.nodes[static_cast<size_t>(reduction)].reduction) {
-    case reduction_kind::maximum: return "-INFINITY";
-    case reduction_kind::minimum: return "INFINITY";
-    case reduction_kind::sum: break;
+    case reduction_kind::maximum:
+      return "-INFINITY";
+    case reduction_kind::minimum:
+      return "INFINITY";
+    case reduction_kind::sum:
+      break;
     }
     return "0.0f";
   }
 
   std::string combined(int reduction, const std::string& value) const {
     switch (kernel_.nodes[static_cast<size_t>(reduction)].reduction) {
-    case reduction_kind::maximum: return fmt::format("r{0} = fmaxf(r{0}, {1});\n", reduction, value);
-    case reduction_kind::minimum: return fmt::format("r{0} = fminf(r{0}, {1});\n", reduction, value);
-    case reduction_kind::sum: break;
+    case reduction_kind::maximum:
+      return fmt::format("r{0} = fmaxf(r{0}, {1});\n", reduction, value);
+    case reduction_kind::minimum:
+      return fmt::format("r{0} = fminf(r{0}, {1});\n", reduction, value);
+    case reduction_kind::sum:
+      break;
     }
     return fmt::format("r{} += {};\n", reduction, value);
   }

@@ -16,9 +16,9 @@ struct baseline_kernel {
   std::string version = "plain/1";
 };
 
-/// Writes the plain kernel of a graph: one thread an element with scalar loads, or one warp a row that
-/// reads the row from memory once a pass. The texts depend on graph and definition alone and never change
-/// with the templates (docs/decisions/0004-baseline.md). `unsupported` as for `fuse`.
+/// Writes the plain kernel of a graph: one thread an element with scalar loads, or one warp a row
+/// that reads the row from memory once a pass. The texts depend on graph and definition alone and
+/// never change with the templates (docs/decisions/0004-baseline.md). `unsupported` as for `fuse`.
 result<baseline_kernel> plain_baseline(const op_graph& graph, const definition& def);
 
 } // namespace gristmill

@@ -13,8 +13,9 @@ namespace gristmill {
 /// The files under `kernels/builtin` as the program carries them.
 std::span<const embedded_file> builtin_files();
 
-/// Our own problems in SOL-ExecBench form, each with its operator graph, in alphabetical order. Each has
-/// a workload that moves 64 MB or more, for the clock, and small odd ones, for correctness.
+/// Our own problems in SOL-ExecBench form, each with its operator graph, in alphabetical order.
+/// Each has a workload that moves 64 MB or more, for the clock, and small odd ones, for
+/// correctness.
 std::vector<problem> builtin_problems();
 
 /// One of them. `not_found` names the nearest.

@@ -37,8 +37,7 @@ struct planned_load {
 
 class elementwise_writer {
 public:
-  elementwise_writer(
-    const fused_kernel& kernel, const definition& def, const template_point& point)
+  elementwise_writer(const fused_kernel& kernel, const definition& def, const template_point& point)
     : kernel_(kernel), def_(def), point_(point), signature_(kernel, def),
       groups_(group_dims(kernel, 0, kernel.space.size())) {
     for (const ir_load& load : kernel.loads) {
@@ -46,9 +45,10 @@ public:
       planned.access = access_of(load, kernel, def, groups_);
       planned.tensor = signature_.input_name(load.input);
       planned.local = signature_.fresh(planned.tensor + "_v");
-      planned.form = planned.access.is_identity || planned.access.is_contiguous() ? load_form::vector
-        : planned.access.is_uniform()                                             ? load_form::one
-                                                                                  : load_form::gather;
+      planned.form = planned.access.is_identity || planned.access.is_contiguous()
+        ? load_form::vector
+        : planned.access.is_uniform() ? load_form::one
+                                      : load_form::gather;
       loads_.push_back(std::move(planned));
     }
   }
@@ -73,16 +73,18 @@ public:
   generated_kernel write() {
     const std::string body = run_function();
     generated_kernel out;
-    out.source = header() + include_lines(kernel_) + "\n" + constants() + vector_code(point_.streaming)
-      + "\n" + helper_functions(kernel_, point_.fast) + body + entry();
+    out.source = header() + include_lines(kernel_) + "\n" + constants()
+      + vector_code(point_.streaming) + "\n" + helper_functions(kernel_, point_.fast) + body
+      + entry();
     out.plan = plan();
     return out;
   }
 
 private:
   std::string header() const {
-    return fmt::format("// One fused elementwise kernel: {} threads a block, {} vectors of VEC elements a "
-                       "thread.\n// VEC and WIDE (64-bit indices) come from the launch plan.\n",
+    return fmt::format(
+      "// One fused elementwise kernel: {} threads a block, {} vectors of VEC elements a "
+      "thread.\n// VEC and WIDE (64-bit indices) come from the launch plan.\n",
       point_.threads, point_.unroll);
   }
 
@@ -157,23 +159,25 @@ private:
     }
     std::string writes;
     for (const ir_output& output : kernel_.outputs)
-      writes += fmt::format("packed<{}, N> {}_v;\n", element_type(output.type),
-        signature_.output_name(output.output));
+      writes += fmt::format(
+        "packed<{}, N> {}_v;\n", element_type(output.type), signature_.output_name(output.output));
     writes += "#pragma unroll\nfor (int i = 0; i < N; ++i) {\n" + indented(arithmetic(), 2) + "}\n";
     for (const ir_output& output : kernel_.outputs) {
       const std::string& name = signature_.output_name(output.output);
-      writes += fmt::format("{0}_v.{1}({0} + element);\n", name,
-        point_.streaming ? "store_once" : "store");
+      writes +=
+        fmt::format("{0}_v.{1}({0} + element);\n", name, point_.streaming ? "store_once" : "store");
     }
-    const std::string loop =
-      "#pragma unroll\n  for (int u = 0; u < U; ++u) {\n    const index_t vector = first + u * threads;\n";
+    const std::string loop = "#pragma unroll\n  for (int u = 0; u < U; ++u) {\n    const index_t "
+                             "vector = first + u * threads;\n";
     run_arguments_ = signature_.names();
     std::string text =
       "// U vectors of N elements, one every `threads`; vectors from `count` on do not exist.\n"
       "template <int N, int U>\n__device__ __forceinline__ void run(index_t first, index_t count, "
       + signature_.declarations() + ") {\n" + indented(locals, 2) + loop
-      + "    if (vector < count) {\n      const index_t element = vector * N;\n" + indented(reads, 6)
-      + "    }\n  }\n" + loop + "    if (vector < count) {\n      const index_t element = vector * N;\n" + indented(writes, 6) + "    }\n  }\n}\n\n";
+      + "    if (vector < count) {\n      const index_t element = vector * N;\n"
+      + indented(reads, 6) + "    }\n  }\n" + loop
+      + "    if (vector < count) {\n      const index_t element = vector * N;\n"
+      + indented(writes, 6) + "    }\n  }\n}\n\n";
     return text;
   }
 
@@ -204,14 +208,15 @@ private:
     std::string text = fmt::format("extern \"C\" __global__ void __launch_bounds__(threads)\n"
                                    "fused_elementwise({}) {{\n",
       signature_.declarations());
-    text += fmt::format(
-      "  const index_t count = index_t({}) / VEC;\n  run<VEC, unroll>(index_t(blockIdx.x) * (threads * "
-      "unroll) + threadIdx.x, count, {});\n",
+    text += fmt::format("  const index_t count = index_t({}) / VEC;\n  run<VEC, "
+                        "unroll>(index_t(blockIdx.x) * (threads * "
+                        "unroll) + threadIdx.x, count, {});\n",
       total, run_arguments_);
     if (groups_.size() < 2 && point_.width > 1) {
-      text += fmt::format("  // Fewer than VEC elements may be left over.\n  if (blockIdx.x == 0)\n    "
-                          "run<1, 1>(count * VEC + threadIdx.x, index_t({}), {});\n",
-        total, run_arguments_);
+      text +=
+        fmt::format("  // Fewer than VEC elements may be left over.\n  if (blockIdx.x == 0)\n    "
+                    "run<1, 1>(count * VEC + threadIdx.x, index_t({}), {});\n",
+          total, run_arguments_);
     }
     return text + "}\n";
   }
@@ -233,8 +238,8 @@ private:
 
   json variant(const std::string& name, const std::string& when, int width) const {
     json step = {{"op", "launch"}, {"entry", "fused_elementwise"}};
-    step["grid"] = {fmt::format("ceil_div({}, {})", total_expression(),
-                      width * point_.threads * point_.unroll),
+    step["grid"] = {
+      fmt::format("ceil_div({}, {})", total_expression(), width * point_.threads * point_.unroll),
       1, 1};
     step["block"] = {point_.threads, 1, 1};
     step["args"] = signature_.plan_arguments();

@@ -9,8 +9,8 @@
 
 namespace gristmill {
 
-/// Device code and launch plan of a kernel of family `elementwise` at one point of its space. Right for
-/// every shape: where vectors do not fit, the plan takes its scalar variant.
+/// Device code and launch plan of a kernel of family `elementwise` at one point of its space. Right
+/// for every shape: where vectors do not fit, the plan takes its scalar variant.
 generated_kernel elementwise_kernel(
   const fused_kernel& kernel, const definition& def, const template_point& point);
 

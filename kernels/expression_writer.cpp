@@ -85,19 +85,26 @@ std::string float_literal(double number) {
 
 std::string_view element_type(dtype type) {
   switch (type) {
-  case dtype::bfloat16: return "__nv_bfloat16";
-  case dtype::float16: return "__half";
-  case dtype::boolean: return "bool";
-  default: return "float";
+  case dtype::bfloat16:
+    return "__nv_bfloat16";
+  case dtype::float16:
+    return "__half";
+  case dtype::boolean:
+    return "bool";
+  default:
+    return "float";
   }
 }
 
 int element_bytes(dtype type) {
   switch (type) {
   case dtype::bfloat16:
-  case dtype::float16: return 2;
-  case dtype::boolean: return 1;
-  default: return 4;
+  case dtype::float16:
+    return 2;
+  case dtype::boolean:
+    return 1;
+  default:
+    return 4;
   }
 }
 
@@ -161,8 +168,8 @@ std::vector<std::string> expression_writer::statements(
       continue;
     assert(what.op != ir_op::load && what.op != ir_op::reduce);
     const std::string name = fmt::format("v{}", node);
-    lines.push_back(fmt::format(
-      "const {} {} = {};", what.is_bool ? "bool" : "float", name, operation(what)));
+    lines.push_back(
+      fmt::format("const {} {} = {};", what.is_bool ? "bool" : "float", name, operation(what)));
     names_[node] = name;
   }
   return lines;
@@ -188,60 +195,97 @@ std::vector<std::string> expression_writer::reciprocals(const std::vector<int>& 
 
 std::string expression_writer::operation(const ir_node& node) const {
   const auto arg = [&](size_t i) { return text_of(node.args[i]); };
-  const auto call = [&](std::string_view function) { return fmt::format("{}({})", function, arg(0)); };
+  const auto call = [&](std::string_view function) {
+    return fmt::format("{}({})", function, arg(0));
+  };
   const auto infix = [&](std::string_view sign) {
     return fmt::format("{} {} {}", arg(0), sign, arg(1));
   };
   switch (node.op) {
-  case ir_op::neg: return "-" + arg(0);
-  case ir_op::abs: return call("fabsf");
-  case ir_op::exp: return call(fast_ ? fast_exp : "expf");
-  case ir_op::exp2: return call("exp2f");
-  case ir_op::expm1: return call("expm1f");
-  case ir_op::log: return call("logf");
-  case ir_op::log2: return call("log2f");
-  case ir_op::log1p: return call("log1pf");
-  case ir_op::sqrt: return call("sqrtf");
-  case ir_op::rsqrt: return call("rsqrtf");
-  case ir_op::reciprocal: return "1.0f / " + arg(0);
-  case ir_op::tanh: return call("tanhf");
-  case ir_op::relu: return fmt::format("fmaxf({}, 0.0f)", arg(0));
-  case ir_op::erf: return call("erff");
-  case ir_op::sin: return call("sinf");
-  case ir_op::cos: return call("cosf");
+  case ir_op::neg:
+    return "-" + arg(0);
+  case ir_op::abs:
+    return call("fabsf");
+  case ir_op::exp:
+    return call(fast_ ? fast_exp : "expf");
+  case ir_op::exp2:
+    return call("exp2f");
+  case ir_op::expm1:
+    return call("expm1f");
+  case ir_op::log:
+    return call("logf");
+  case ir_op::log2:
+    return call("log2f");
+  case ir_op::log1p:
+    return call("log1pf");
+  case ir_op::sqrt:
+    return call("sqrtf");
+  case ir_op::rsqrt:
+    return call("rsqrtf");
+  case ir_op::reciprocal:
+    return "1.0f / " + arg(0);
+  case ir_op::tanh:
+    return call("tanhf");
+  case ir_op::relu:
+    return fmt::format("fmaxf({}, 0.0f)", arg(0));
+  case ir_op::erf:
+    return call("erff");
+  case ir_op::sin:
+    return call("sinf");
+  case ir_op::cos:
+    return call("cosf");
   case ir_op::sigmoid:
   case ir_op::silu:
   case ir_op::gelu:
   case ir_op::gelu_tanh:
   case ir_op::hardswish:
   case ir_op::round_bf16:
-  case ir_op::round_fp16: return call(to_string(node.op));
-  case ir_op::as_number: return fmt::format("{} ? 1.0f : 0.0f", arg(0));
-  case ir_op::logical_not: return "!" + arg(0);
-  case ir_op::add: return infix("+");
-  case ir_op::sub: return infix("-");
-  case ir_op::mul: return infix("*");
+  case ir_op::round_fp16:
+    return call(to_string(node.op));
+  case ir_op::as_number:
+    return fmt::format("{} ? 1.0f : 0.0f", arg(0));
+  case ir_op::logical_not:
+    return "!" + arg(0);
+  case ir_op::add:
+    return infix("+");
+  case ir_op::sub:
+    return infix("-");
+  case ir_op::mul:
+    return infix("*");
   case ir_op::div:
     if (const auto found = reciprocals_.find(node.args[1]); found != reciprocals_.end())
       return fmt::format("{} * {}", arg(0), found->second);
     return fast_ ? fmt::format("__fdividef({}, {})", arg(0), arg(1)) : infix("/");
-  case ir_op::pow: return fmt::format("powf({}, {})", arg(0), arg(1));
-  case ir_op::minimum: return fmt::format("fminf({}, {})", arg(0), arg(1));
-  case ir_op::maximum: return fmt::format("fmaxf({}, {})", arg(0), arg(1));
-  case ir_op::less: return infix("<");
-  case ir_op::less_equal: return infix("<=");
-  case ir_op::greater: return infix(">");
-  case ir_op::greater_equal: return infix(">=");
-  case ir_op::equal: return infix("==");
-  case ir_op::not_equal: return infix("!=");
-  case ir_op::logical_and: return infix("&&");
-  case ir_op::logical_or: return infix("||");
-  case ir_op::where: return fmt::format("{} ? {} : {}", arg(0), arg(1), arg(2));
+  case ir_op::pow:
+    return fmt::format("powf({}, {})", arg(0), arg(1));
+  case ir_op::minimum:
+    return fmt::format("fminf({}, {})", arg(0), arg(1));
+  case ir_op::maximum:
+    return fmt::format("fmaxf({}, {})", arg(0), arg(1));
+  case ir_op::less:
+    return infix("<");
+  case ir_op::less_equal:
+    return infix("<=");
+  case ir_op::greater:
+    return infix(">");
+  case ir_op::greater_equal:
+    return infix(">=");
+  case ir_op::equal:
+    return infix("==");
+  case ir_op::not_equal:
+    return infix("!=");
+  case ir_op::logical_and:
+    return infix("&&");
+  case ir_op::logical_or:
+    return infix("||");
+  case ir_op::where:
+    return fmt::format("{} ? {} : {}", arg(0), arg(1), arg(2));
   case ir_op::load:
   case ir_op::constant:
   case ir_op::scalar:
   case ir_op::row_length:
-  case ir_op::reduce: break;
+  case ir_op::reduce:
+    break;
   }
   assert(false && "leaves are defined by the template");
   return {};

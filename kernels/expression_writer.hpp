@@ -18,8 +18,8 @@ std::string_view element_type(dtype type);
 /// Bytes of one element of a type that templates handle.
 int element_bytes(dtype type);
 
-/// Writes the arithmetic of a kernel as C++ statements. Copies are cheap, so that an inner scope starts
-/// with the names of the outer one and forgets its own at the end.
+/// Writes the arithmetic of a kernel as C++ statements. Copies are cheap, so that an inner scope
+/// starts with the names of the outer one and forgets its own at the end.
 class expression_writer {
 public:
   /// `scalar_names` are the parameters that hold the null-shape inputs, by index of the input.
@@ -37,8 +37,9 @@ public:
   /// Statements that define everything the roots need and that is not defined yet, up to `level`.
   /// Loads and reductions must be defined before they are needed.
   std::vector<std::string> statements(const std::vector<int>& roots, ir_level level);
-  /// Statements that prepare 1 / d for every divisor d that does not change along the row, defined already,
-  /// so that elements are multiplied instead of divided: one rounding more, many instructions less.
+  /// Statements that prepare 1 / d for every divisor d that does not change along the row, defined
+  /// already, so that elements are multiplied instead of divided: one rounding more, many
+  /// instructions less.
   std::vector<std::string> reciprocals(const std::vector<int>& roots);
   /// The loads and reductions that the roots need and that are not defined yet.
   std::vector<int> undefined_leaves(const std::vector<int>& roots) const;
@@ -54,7 +55,8 @@ private:
   bool fast_;
 };
 
-/// The device functions that a kernel's operators call, each with a comment; empty when none is needed.
+/// The device functions that a kernel's operators call, each with a comment; empty when none is
+/// needed.
 std::string helper_functions(const fused_kernel& kernel, bool uses_fast_math);
 
 /// The include lines for the kernel's types.

@@ -73,8 +73,8 @@ output_form form_of(const graph_value& output, const fused_kernel& kernel) {
   throw no_template{"outputs of different shapes belong to no template family yet"};
 }
 
-/// Names the sizes of the space after tensors of the definition. Where another tensor's dimension was
-/// equally long only in the trace, that becomes a condition of the plan.
+/// Names the sizes of the space after tensors of the definition. Where another tensor's dimension
+/// was equally long only in the trace, that becomes a condition of the plan.
 class space_namer {
 public:
   space_namer(const definition& def, fused_kernel& kernel) : def_(def), kernel_(kernel) {
@@ -131,21 +131,22 @@ private:
 
 void check_output(const tensor_spec& spec, const graph_value& value) {
   if (spec.is_scalar || spec.shape.size() != value.shape.size())
-    throw no_template{fmt::format("output '{}' has other dimensions than its declaration", spec.name)};
+    throw no_template{
+      fmt::format("output '{}' has other dimensions than its declaration", spec.name)};
   if (spec.type != dtype::float32 && spec.type != dtype::bfloat16 && spec.type != dtype::float16
     && spec.type != dtype::boolean)
     throw no_template{
       fmt::format("output of type {} belongs to no template family yet", name(spec.type))};
   if (value.dtype != name(spec.type))
-    throw no_template{fmt::format("output '{}' is declared {} but traced as {}", spec.name,
-      name(spec.type), value.dtype)};
+    throw no_template{fmt::format(
+      "output '{}' is declared {} but traced as {}", spec.name, name(spec.type), value.dtype)};
 }
 
 fused_kernel read_kernel(const op_graph& graph, const definition& def) {
   fused_kernel kernel;
   if (graph.outputs.empty() || graph.outputs.size() != def.outputs.size())
-    throw no_template{fmt::format("the graph has {} outputs and the definition {}",
-      graph.outputs.size(), def.outputs.size())};
+    throw no_template{fmt::format(
+      "the graph has {} outputs and the definition {}", graph.outputs.size(), def.outputs.size())};
   for (const graph_node* node : live_nodes(graph)) {
     // Said before the shapes are looked at: the operator is what a reader wants to hear about.
     if (!is_row_operator(node->op) && !is_pointwise(node->op) && !is_view_operator(node->op))
@@ -162,14 +163,16 @@ fused_kernel read_kernel(const op_graph& graph, const definition& def) {
   }
   // Outputs first: sizes are named after what is written, where possible.
   for (size_t i = 0; i < forms.size(); ++i)
-    names.add_output(def.outputs[i], forms[i] == output_form::element ? dimensions : dimensions - 1);
+    names.add_output(
+      def.outputs[i], forms[i] == output_form::element ? dimensions : dimensions - 1);
   graph_reader reader(graph, def, kernel);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const index_map index = forms[i] == output_form::element ? reader.identity()
+    const index_map index = forms[i] == output_form::element
+      ? reader.identity()
       : reader.row_identity(forms[i] == output_form::row_kept ? dimensions : dimensions - 1);
     const int node = reader.read(graph.outputs[i], index);
-    kernel.outputs.push_back({static_cast<int>(i), def.outputs[i].type, node,
-      forms[i] != output_form::element});
+    kernel.outputs.push_back(
+      {static_cast<int>(i), def.outputs[i].type, node, forms[i] != output_form::element});
   }
   names.add_loads();
   names.finish(graph);

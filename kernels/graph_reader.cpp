@@ -41,15 +41,15 @@ index_term shifted(index_term term, const std::string& by) {
 } // namespace
 
 bool is_view_operator(std::string_view op) {
-  static const std::set<std::string_view> table = {"view", "_unsafe_view", "reshape", "_reshape_alias",
-    "unsqueeze", "squeeze", "expand", "slice", "split", "split_with_sizes", "chunk", "narrow",
-    "select", "unbind", "permute", "transpose", "t"};
+  static const std::set<std::string_view> table = {"view", "_unsafe_view", "reshape",
+    "_reshape_alias", "unsqueeze", "squeeze", "expand", "slice", "split", "split_with_sizes",
+    "chunk", "narrow", "select", "unbind", "permute", "transpose", "t"};
   return table.contains(op);
 }
 
 bool is_row_operator(std::string_view op) {
-  static const std::set<std::string_view> table = {"mean", "sum", "amax", "amin", "max", "min", "var",
-    "std", "var_mean", "logsumexp", "linalg_vector_norm", "norm", "_softmax", "_log_softmax",
+  static const std::set<std::string_view> table = {"mean", "sum", "amax", "amin", "max", "min",
+    "var", "std", "var_mean", "logsumexp", "linalg_vector_norm", "norm", "_softmax", "_log_softmax",
     "native_layer_norm"};
   return table.contains(op);
 }
@@ -107,7 +107,8 @@ int graph_reader::read(int64_t id, const index_map& index) {
 
 int graph_reader::read_value(const graph_value& what, const index_map& index) {
   switch (what.source) {
-  case graph_source::input: return read_input(what, index);
+  case graph_source::input:
+    return read_input(what, index);
   case graph_source::scalar_input: {
     graph_operand operand;
     operand.kind = operand_kind::scalar_input;
@@ -116,9 +117,11 @@ int graph_reader::read_value(const graph_value& what, const index_map& index) {
   }
   case graph_source::constant:
     if (what.constant.size() != 1)
-      throw no_template{"a constant tensor with more than one element belongs to no template family yet"};
+      throw no_template{
+        "a constant tensor with more than one element belongs to no template family yet"};
     return build_.constant(what.constant.front());
-  case graph_source::computed: break;
+  case graph_source::computed:
+    break;
   }
   const auto origin = places_.find(what.id);
   if (origin == places_.end())
@@ -130,13 +133,18 @@ int graph_reader::read_input(const graph_value& what, const index_map& index) {
   const auto found = std::find_if(def_.inputs.begin(), def_.inputs.end(),
     [&](const tensor_spec& spec) { return spec.name == what.name && !spec.is_scalar; });
   if (found == def_.inputs.end() || found->shape.size() != what.shape.size())
-    throw no_template{fmt::format("the graph's input '{}' is no such tensor of the definition", what.name)};
+    throw no_template{
+      fmt::format("the graph's input '{}' is no such tensor of the definition", what.name)};
   const dtype type = found->type;
   if (type != dtype::float32 && type != dtype::bfloat16 && type != dtype::float16
     && type != dtype::boolean)
-    throw no_template{fmt::format("input of type {} belongs to no template family yet", name(type))};
-  ir_load load{.input = static_cast<int>(found - def_.inputs.begin()), .type = type, .index = index,
-    .is_full = {}, .is_unit = {}};
+    throw no_template{
+      fmt::format("input of type {} belongs to no template family yet", name(type))};
+  ir_load load{.input = static_cast<int>(found - def_.inputs.begin()),
+    .type = type,
+    .index = index,
+    .is_full = {},
+    .is_unit = {}};
   const auto last = static_cast<int>(kernel_.space.size()) - 1;
   for (size_t i = 0; i < index.size(); ++i) {
     const index_term& term = index[i];
@@ -169,31 +177,32 @@ int graph_reader::read_operand(
   case operand_kind::number:
   case operand_kind::integer:
     if (operand.varies)
-      throw no_template{"a number that the reference computes from the shape or from a scalar input "
-                        "belongs to no template family yet"};
-    return build_.constant(operand.kind == operand_kind::number
-        ? operand.number
-        : static_cast<double>(operand.integer));
-  case operand_kind::boolean: return build_.constant(static_cast<double>(operand.integer));
+      throw no_template{
+        "a number that the reference computes from the shape or from a scalar input "
+        "belongs to no template family yet"};
+    return build_.constant(
+      operand.kind == operand_kind::number ? operand.number : static_cast<double>(operand.integer));
+  case operand_kind::boolean:
+    return build_.constant(static_cast<double>(operand.integer));
   case operand_kind::scalar_input: {
     const auto found = std::find_if(def_.inputs.begin(), def_.inputs.end(),
       [&](const tensor_spec& spec) { return spec.name == operand.text && spec.is_scalar; });
     if (found == def_.inputs.end())
-      throw no_template{fmt::format("the graph's scalar '{}' is no scalar input of the definition",
-        operand.text)};
+      throw no_template{
+        fmt::format("the graph's scalar '{}' is no scalar input of the definition", operand.text)};
     if (found->type == dtype::boolean)
       throw no_template{"a bool scalar input belongs to no template family yet"};
     return build_.scalar(static_cast<int>(found - def_.inputs.begin()));
   }
-  default: throw no_template{"an argument is neither a number nor a tensor"};
+  default:
+    throw no_template{"an argument is neither a number nor a tensor"};
   }
 }
 
 int graph_reader::rounded(const graph_node& node, const graph_value& what, int number) {
   const bool is_bool = kernel_.nodes[static_cast<size_t>(number)].is_bool;
   if (what.dtype == "bool")
-    return is_bool ? number
-                   : build_.apply(ir_op::not_equal, number, build_.constant(0));
+    return is_bool ? number : build_.apply(ir_op::not_equal, number, build_.constant(0));
   number = build_.apply(ir_op::as_number, number);
   if (what.dtype == "float32")
     return number;
@@ -229,7 +238,8 @@ std::string graph_reader::recover(const graph_node& node, int64_t number, bool v
     axis_found = qualified_name("axis", axis_name);
   }
   if (axis_found.empty() && varies)
-    refuse(node, fmt::format("has an argument {} that follows the shape in a way not understood", number));
+    refuse(node,
+      fmt::format("has an argument {} that follows the shape in a way not understood", number));
   return axis_found.empty() ? fmt::format("{}", number) : axis_found;
 }
 
@@ -288,8 +298,8 @@ int graph_reader::read_view(const place& from, const graph_value& what, const in
     int64_t start = 0;
     for (size_t i = 0; i < from.output; ++i)
       start += value(node.outputs[i]).shape.at(dim);
-    const bool is_even = base.shape[dim]
-      == what.shape.at(dim) * static_cast<int64_t>(node.outputs.size());
+    const bool is_even =
+      base.shape[dim] == what.shape.at(dim) * static_cast<int64_t>(node.outputs.size());
     if (index.size() != dimensions)
       refuse(node, "changes the number of dimensions");
     index_map inner = index;

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-// The reductions of `graph_reader`: what operators over a whole row are in terms of sums and extrema.
+// The reductions of `graph_reader`: what operators over a whole row are in terms of sums and
+// extrema.
 namespace gristmill {
 
 namespace {
@@ -103,8 +104,7 @@ int graph_reader::read_layer_norm(const place& from, const index_map& index) {
     ir_op::rsqrt, build_.apply(ir_op::add, variance, read_operand(node.inputs[4], x, index)));
   if (from.output == 2)
     return inverse;
-  int y = build_.apply(
-    ir_op::mul, build_.apply(ir_op::sub, read(x.id, index), mean), inverse);
+  int y = build_.apply(ir_op::mul, build_.apply(ir_op::sub, read(x.id, index), mean), inverse);
   if (node.inputs[2].kind == operand_kind::value)
     y = build_.apply(ir_op::mul, y, read_operand(node.inputs[2], x, index));
   if (node.inputs[3].kind == operand_kind::value)
@@ -124,9 +124,8 @@ int graph_reader::read_variance(const graph_node& node, int body) {
   const int centred = build_.apply(ir_op::sub, body, mean_of(body));
   const int sum = build_.reduce(reduction_kind::sum, build_.apply(ir_op::mul, centred, centred));
   const int length = build_.row_length();
-  const int count = correction == 0
-    ? length
-    : build_.apply(ir_op::sub, length, build_.constant(correction));
+  const int count =
+    correction == 0 ? length : build_.apply(ir_op::sub, length, build_.constant(correction));
   return build_.apply(ir_op::div, sum, count);
 }
 
@@ -146,8 +145,7 @@ int graph_reader::read_row(const place& from, const graph_value& what, const ind
   if (!is_last)
     refuse(node, "over anything but the last dimension belongs to no template family yet");
   const bool keeps_dim = what.shape.size() == x.shape.size();
-  const int body =
-    build_.apply(ir_op::as_number, row_body(node, x, keeps_dim, index, false));
+  const int body = build_.apply(ir_op::as_number, row_body(node, x, keeps_dim, index, false));
   if (op == "sum")
     return build_.reduce(reduction_kind::sum, body);
   if (op == "mean" || (op == "var_mean" && from.output == 1))
@@ -170,7 +168,7 @@ int graph_reader::read_row(const place& from, const graph_value& what, const ind
   }
   // Vector norms of order 2 and 1.
   const graph_operand* order = find_argument(node, 1, "ord");
-  const double p = order == nullptr ? 2
+  const double p = order == nullptr        ? 2
     : order->kind == operand_kind::integer ? static_cast<double>(order->integer)
                                            : order->number;
   if (p == 2)

@@ -18,8 +18,10 @@ bool gives_bool(ir_op op) {
   case ir_op::not_equal:
   case ir_op::logical_and:
   case ir_op::logical_or:
-  case ir_op::logical_not: return true;
-  default: return false;
+  case ir_op::logical_not:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -34,11 +36,13 @@ uint64_t cost(ir_op op) {
   case ir_op::as_number:
   case ir_op::logical_not:
   case ir_op::logical_and:
-  case ir_op::logical_or: return 0;
+  case ir_op::logical_or:
+    return 0;
   case ir_op::div:
   case ir_op::sqrt:
   case ir_op::rsqrt:
-  case ir_op::reciprocal: return 4;
+  case ir_op::reciprocal:
+    return 4;
   case ir_op::exp:
   case ir_op::exp2:
   case ir_op::expm1:
@@ -49,13 +53,16 @@ uint64_t cost(ir_op op) {
   case ir_op::erf:
   case ir_op::sin:
   case ir_op::cos:
-  case ir_op::pow: return 8;
+  case ir_op::pow:
+    return 8;
   // An exponential, an addition and a division, and what stands around them.
   case ir_op::sigmoid:
   case ir_op::silu:
   case ir_op::gelu:
-  case ir_op::gelu_tanh: return 13;
-  default: return 1;
+  case ir_op::gelu_tanh:
+    return 13;
+  default:
+    return 1;
   }
 }
 
@@ -106,8 +113,7 @@ int ir_builder::apply(ir_op op, int a, int b, int c) {
   if (op == ir_op::round_bf16 || op == ir_op::round_fp16) {
     const dtype held = op == ir_op::round_bf16 ? dtype::bfloat16 : dtype::float16;
     const bool is_rounded = first.op == op
-      || (first.op == ir_op::load
-        && kernel_.loads[static_cast<size_t>(first.load)].type == held);
+      || (first.op == ir_op::load && kernel_.loads[static_cast<size_t>(first.load)].type == held);
     // Truth values and small constants such as 0 and 1 are exact in every float type.
     const bool is_exact = first.op == ir_op::as_number
       || (first.op == ir_op::constant
@@ -117,8 +123,8 @@ int ir_builder::apply(ir_op op, int a, int b, int c) {
   }
   if (op == ir_op::as_number && !first.is_bool)
     return a;
-  const bool is_bool = gives_bool(op)
-    || (op == ir_op::where && node_of(b).is_bool && node_of(c).is_bool);
+  const bool is_bool =
+    gives_bool(op) || (op == ir_op::where && node_of(b).is_bool && node_of(c).is_bool);
   return add({.op = op, .args = {a, b, c}, .is_bool = is_bool});
 }
 
@@ -180,52 +186,98 @@ uint64_t flops_per_element(const fused_kernel& kernel) {
 
 std::string to_string(ir_op op) {
   switch (op) {
-  case ir_op::load: return "load";
-  case ir_op::constant: return "constant";
-  case ir_op::scalar: return "scalar";
-  case ir_op::row_length: return "row_length";
-  case ir_op::reduce: return "reduce";
-  case ir_op::neg: return "neg";
-  case ir_op::abs: return "abs";
-  case ir_op::exp: return "exp";
-  case ir_op::exp2: return "exp2";
-  case ir_op::expm1: return "expm1";
-  case ir_op::log: return "log";
-  case ir_op::log2: return "log2";
-  case ir_op::log1p: return "log1p";
-  case ir_op::sqrt: return "sqrt";
-  case ir_op::rsqrt: return "rsqrt";
-  case ir_op::reciprocal: return "reciprocal";
-  case ir_op::sigmoid: return "sigmoid";
-  case ir_op::silu: return "silu";
-  case ir_op::tanh: return "tanh";
-  case ir_op::gelu: return "gelu";
-  case ir_op::gelu_tanh: return "gelu_tanh";
-  case ir_op::relu: return "relu";
-  case ir_op::hardswish: return "hardswish";
-  case ir_op::erf: return "erf";
-  case ir_op::sin: return "sin";
-  case ir_op::cos: return "cos";
-  case ir_op::round_bf16: return "round_bf16";
-  case ir_op::round_fp16: return "round_fp16";
-  case ir_op::as_number: return "as_number";
-  case ir_op::logical_not: return "logical_not";
-  case ir_op::add: return "add";
-  case ir_op::sub: return "sub";
-  case ir_op::mul: return "mul";
-  case ir_op::div: return "div";
-  case ir_op::pow: return "pow";
-  case ir_op::minimum: return "minimum";
-  case ir_op::maximum: return "maximum";
-  case ir_op::less: return "less";
-  case ir_op::less_equal: return "less_equal";
-  case ir_op::greater: return "greater";
-  case ir_op::greater_equal: return "greater_equal";
-  case ir_op::equal: return "equal";
-  case ir_op::not_equal: return "not_equal";
-  case ir_op::logical_and: return "logical_and";
-  case ir_op::logical_or: return "logical_or";
-  case ir_op::where: return "where";
+  case ir_op::load:
+    return "load";
+  case ir_op::constant:
+    return "constant";
+  case ir_op::scalar:
+    return "scalar";
+  case ir_op::row_length:
+    return "row_length";
+  case ir_op::reduce:
+    return "reduce";
+  case ir_op::neg:
+    return "neg";
+  case ir_op::abs:
+    return "abs";
+  case ir_op::exp:
+    return "exp";
+  case ir_op::exp2:
+    return "exp2";
+  case ir_op::expm1:
+    return "expm1";
+  case ir_op::log:
+    return "log";
+  case ir_op::log2:
+    return "log2";
+  case ir_op::log1p:
+    return "log1p";
+  case ir_op::sqrt:
+    return "sqrt";
+  case ir_op::rsqrt:
+    return "rsqrt";
+  case ir_op::reciprocal:
+    return "reciprocal";
+  case ir_op::sigmoid:
+    return "sigmoid";
+  case ir_op::silu:
+    return "silu";
+  case ir_op::tanh:
+    return "tanh";
+  case ir_op::gelu:
+    return "gelu";
+  case ir_op::gelu_tanh:
+    return "gelu_tanh";
+  case ir_op::relu:
+    return "relu";
+  case ir_op::hardswish:
+    return "hardswish";
+  case ir_op::erf:
+    return "erf";
+  case ir_op::sin:
+    return "sin";
+  case ir_op::cos:
+    return "cos";
+  case ir_op::round_bf16:
+    return "round_bf16";
+  case ir_op::round_fp16:
+    return "round_fp16";
+  case ir_op::as_number:
+    return "as_number";
+  case ir_op::logical_not:
+    return "logical_not";
+  case ir_op::add:
+    return "add";
+  case ir_op::sub:
+    return "sub";
+  case ir_op::mul:
+    return "mul";
+  case ir_op::div:
+    return "div";
+  case ir_op::pow:
+    return "pow";
+  case ir_op::minimum:
+    return "minimum";
+  case ir_op::maximum:
+    return "maximum";
+  case ir_op::less:
+    return "less";
+  case ir_op::less_equal:
+    return "less_equal";
+  case ir_op::greater:
+    return "greater";
+  case ir_op::greater_equal:
+    return "greater_equal";
+  case ir_op::equal:
+    return "equal";
+  case ir_op::not_equal:
+    return "not_equal";
+  case ir_op::logical_and:
+    return "logical_and";
+  case ir_op::logical_or:
+    return "logical_or";
+  case ir_op::where:
+    return "where";
   }
   return "unknown";
 }

@@ -168,7 +168,8 @@ public:
   int row_length();
   int load(ir_load what);
   int reduce(reduction_kind kind, int body);
-  /// Any operator with one to three arguments. Rounding what already has that precision is left out.
+  /// Any operator with one to three arguments. Rounding what already has that precision is left
+  /// out.
   int apply(ir_op op, int a, int b = -1, int c = -1);
 
 private:
@@ -186,12 +187,13 @@ bool is_transcendental(ir_op op);
 /// How often each node changes; same order as `nodes`.
 std::vector<ir_level> levels_of(const fused_kernel& kernel);
 
-/// The nodes that `roots` need, themselves included, in order. A reduction is needed, its body is not.
+/// The nodes that `roots` need, themselves included, in order. A reduction is needed, its body is
+/// not.
 std::vector<int> needed_nodes(const fused_kernel& kernel, const std::vector<int>& roots);
 
-/// Floating-point operations of one element of the space: an addition, a product or a comparison counts
-/// 1, a division or a root 4, a transcendental 8. Work of one row only is spread over nothing: it is not
-/// counted.
+/// Floating-point operations of one element of the space: an addition, a product or a comparison
+/// counts 1, a division or a root 4, a transcendental 8. Work of one row only is spread over
+/// nothing: it is not counted.
 uint64_t flops_per_element(const fused_kernel& kernel);
 
 /// "add", "round_bf16": for messages and tests.

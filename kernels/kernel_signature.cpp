@@ -27,7 +27,8 @@ kernel_signature::kernel_signature(const fused_kernel& kernel, const definition&
     const bool is_read = std::any_of(kernel.loads.begin(), kernel.loads.end(),
       [&](const ir_load& load) { return load.input == static_cast<int>(i); });
     if (is_read)
-      add(fmt::format("const {}* __restrict__ {}", element_type(def.inputs[i].type), identifiers_[i]),
+      add(
+        fmt::format("const {}* __restrict__ {}", element_type(def.inputs[i].type), identifiers_[i]),
         identifiers_[i], qualified_name("in", def.inputs[i].name));
   }
   for (size_t i = 0; i < def.outputs.size(); ++i) {
@@ -36,9 +37,8 @@ kernel_signature::kernel_signature(const fused_kernel& kernel, const definition&
       qualified_name("out", def.outputs[i].name));
   }
   for (size_t i = 0; i < def.inputs.size(); ++i) {
-    const bool is_used = std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const ir_node& n) {
-      return n.op == ir_op::scalar && n.scalar == static_cast<int>(i);
-    });
+    const bool is_used = std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+      [&](const ir_node& n) { return n.op == ir_op::scalar && n.scalar == static_cast<int>(i); });
     if (!is_used)
       continue;
     scalars_[i] = identifiers_[i];
@@ -86,8 +86,7 @@ std::string kernel_signature::address(const tensor_access& access, std::string_v
   for (size_t g = 0; g < access.strides.size(); ++g) {
     if (access.strides[g].empty())
       continue;
-    const std::string stride =
-      integer(fmt::format("{}_stride{}", tensor, g), access.strides[g]);
+    const std::string stride = integer(fmt::format("{}_stride{}", tensor, g), access.strides[g]);
     append(stride == "1" ? group_indices[g]
                          : fmt::format("{} * {}", group_indices[g], converted(stride)));
   }

@@ -13,16 +13,16 @@
 
 namespace gristmill {
 
-/// The parameters of a generated kernel together with the arguments that its plan passes, and the names
-/// that are taken in the source.
+/// The parameters of a generated kernel together with the arguments that its plan passes, and the
+/// names that are taken in the source.
 class kernel_signature {
 public:
-  /// Pointers to the inputs that the kernel reads, in order of the definition, then to all outputs, then
-  /// the scalar inputs that it uses.
+  /// Pointers to the inputs that the kernel reads, in order of the definition, then to all outputs,
+  /// then the scalar inputs that it uses.
   kernel_signature(const fused_kernel& kernel, const definition& def);
 
-  /// An integer parameter with the value of that plan expression; the same expression gives the same
-  /// parameter, and a literal is no parameter at all. Returns its C++ text.
+  /// An integer parameter with the value of that plan expression; the same expression gives the
+  /// same parameter, and a literal is no parameter at all. Returns its C++ text.
   std::string integer(std::string_view wanted_name, const std::string& plan_expression,
     std::string_view type = "int64_t");
 
@@ -34,7 +34,9 @@ public:
   std::string address(const tensor_access& access, std::string_view tensor,
     const std::vector<std::string>& group_indices, std::string_view cast);
 
-  const std::string& input_name(int input) const { return identifiers_[static_cast<size_t>(input)]; }
+  const std::string& input_name(int input) const {
+    return identifiers_[static_cast<size_t>(input)];
+  }
   const std::string& output_name(int output) const {
     return identifiers_[input_count_ + static_cast<size_t>(output)];
   }

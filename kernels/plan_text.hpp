@@ -8,7 +8,8 @@
 
 namespace gristmill {
 
-/// A tensor, axis or scalar as a launch plan names it without ambiguity: `in.x`, `axis("odd name")`.
+/// A tensor, axis or scalar as a launch plan names it without ambiguity: `in.x`, `axis("odd
+/// name")`.
 std::string qualified_name(std::string_view kind, std::string_view name);
 
 /// Number of elements of dimension `index` of a tensor.
@@ -17,7 +18,8 @@ std::string dim_text(std::string_view kind, std::string_view tensor, size_t inde
 /// Factors joined by `*`; "1" for none. Factors that are "1" are left out.
 std::string product_text(const std::vector<std::string>& factors);
 
-/// A name that neither an axis nor a tensor of the definition has: `wanted`, or that with underscores.
+/// A name that neither an axis nor a tensor of the definition has: `wanted`, or that with
+/// underscores.
 std::string free_name(const definition& def, std::string wanted);
 
 /// A valid, unreserved C++ identifier for each tensor and scalar of the definition, all different:

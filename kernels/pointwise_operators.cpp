@@ -84,16 +84,13 @@ private:
 
   const graph_operand& argument(size_t position) const {
     if (position >= node_.inputs.size())
-      throw no_template{
-        fmt::format("operator '{}' lacks its argument {}", node_.op, position)};
+      throw no_template{fmt::format("operator '{}' lacks its argument {}", node_.op, position)};
     return node_.inputs[position];
   }
 
   bool is_bool(int node) const { return kernel_.nodes[static_cast<size_t>(node)].is_bool; }
 
-  int number(size_t position) {
-    return build_.apply(ir_op::as_number, read_(argument(position)));
-  }
+  int number(size_t position) { return build_.apply(ir_op::as_number, read_(argument(position))); }
 
   int truth(size_t position) {
     const int node = read_(argument(position));
@@ -132,8 +129,8 @@ private:
       alpha != nullptr && alpha->kind != operand_kind::none && !is_constant(*alpha, 1);
     if (op == "rsub")
       std::swap(a, b);
-    // alpha belongs to the second term of `add` and `sub` and to the first argument of `rsub`, which
-    // stands second by now.
+    // alpha belongs to the second term of `add` and `sub` and to the first argument of `rsub`,
+    // which stands second by now.
     if (has_alpha)
       b = build_.apply(ir_op::mul, b, read_(*alpha));
     return build_.apply(op == "add" ? ir_op::add : ir_op::sub, a, b);
@@ -169,7 +166,8 @@ private:
       return build_.apply(ir_op::minimum, x, number_or(2, "max_val", 1));
     }
     const graph_operand* low = op == "clamp_max" ? nullptr : find(1, "min");
-    const graph_operand* high = op == "clamp_min" ? nullptr : find(op == "clamp_max" ? 1 : 2, "max");
+    const graph_operand* high =
+      op == "clamp_min" ? nullptr : find(op == "clamp_max" ? 1 : 2, "max");
     if (low != nullptr && low->kind != operand_kind::none)
       x = build_.apply(ir_op::maximum, x, build_.apply(ir_op::as_number, read_(*low)));
     if (high != nullptr && high->kind != operand_kind::none)
@@ -188,8 +186,8 @@ private:
     }
     if (op == "leaky_relu") {
       const int slope = number_or(1, "negative_slope", 0.01);
-      return build_.apply(ir_op::where, build_.apply(ir_op::greater, x, zero), x,
-        build_.apply(ir_op::mul, x, slope));
+      return build_.apply(
+        ir_op::where, build_.apply(ir_op::greater, x, zero), x, build_.apply(ir_op::mul, x, slope));
     }
     if (op == "elu") {
       const int alpha = number_or(1, "alpha", 1);
@@ -197,15 +195,14 @@ private:
       const int input_scale = number_or(3, "input_scale", 1);
       const int low = build_.apply(
         ir_op::mul, alpha, build_.apply(ir_op::expm1, build_.apply(ir_op::mul, x, input_scale)));
-      const int value = build_.apply(
-        ir_op::where, build_.apply(ir_op::greater, x, zero), x, low);
+      const int value = build_.apply(ir_op::where, build_.apply(ir_op::greater, x, zero), x, low);
       return build_.apply(ir_op::mul, value, scale);
     }
     const int beta = number_or(1, "beta", 1);
     const int threshold = number_or(2, "threshold", 20);
     const int scaled = build_.apply(ir_op::mul, x, beta);
-    const int soft = build_.apply(
-      ir_op::div, build_.apply(ir_op::log1p, build_.apply(ir_op::exp, scaled)), beta);
+    const int soft =
+      build_.apply(ir_op::div, build_.apply(ir_op::log1p, build_.apply(ir_op::exp, scaled)), beta);
     return build_.apply(ir_op::where, build_.apply(ir_op::greater, scaled, threshold), x, soft);
   }
 
@@ -218,13 +215,11 @@ private:
 } // namespace
 
 bool is_pointwise(std::string_view op) {
-  static const std::set<std::string_view> others = {"add", "sub", "rsub",
-    "mul", "div", "pow", "square", "minimum", "maximum", "clamp",
-    "clamp_min", "clamp_max", "hardtanh", "where", "masked_fill",
-    "logical_and", "logical_or", "logical_not", "bitwise_and",
-    "bitwise_or", "bitwise_not", "full_like", "zeros_like", "ones_like",
-    "gelu", "leaky_relu", "softplus", "elu", "_to_copy", "clone",
-    "detach", "alias", "contiguous", "lift_fresh", "lift_fresh_copy"};
+  static const std::set<std::string_view> others = {"add", "sub", "rsub", "mul", "div", "pow",
+    "square", "minimum", "maximum", "clamp", "clamp_min", "clamp_max", "hardtanh", "where",
+    "masked_fill", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or",
+    "bitwise_not", "full_like", "zeros_like", "ones_like", "gelu", "leaky_relu", "softplus", "elu",
+    "_to_copy", "clone", "detach", "alias", "contiguous", "lift_fresh", "lift_fresh_copy"};
   return unary_operators().contains(op) || comparison_operators().contains(op)
     || others.contains(op);
 }

@@ -18,10 +18,12 @@ struct no_template {
 /// The operators that compute each output element from the input elements at the same place.
 bool is_pointwise(std::string_view op);
 
-/// Gives the node of an argument: a number, a scalar input, or a tensor at the index that is asked for.
+/// Gives the node of an argument: a number, a scalar input, or a tensor at the index that is asked
+/// for.
 using operand_reader = std::function<int(const graph_operand&)>;
 
-/// The value of a pointwise operator, before it is rounded to its output type. Throws `no_template`.
+/// The value of a pointwise operator, before it is rounded to its output type. Throws
+/// `no_template`.
 int build_pointwise(const graph_node& node, ir_builder& build, const fused_kernel& kernel,
   const operand_reader& read);
 

@@ -109,8 +109,7 @@ std::vector<int> roots_of(const fused_kernel& kernel, const row_pass& pass) {
   return roots;
 }
 
-std::vector<int> reusable_nodes(
-  const fused_kernel& kernel, const std::vector<row_pass>& passes) {
+std::vector<int> reusable_nodes(const fused_kernel& kernel, const std::vector<row_pass>& passes) {
   const auto levels = levels_of(kernel);
   std::map<int, int> uses;
   for (const row_pass& pass : passes) {
@@ -128,8 +127,7 @@ std::vector<int> reusable_nodes(
   return nodes;
 }
 
-std::vector<int> reads_per_load(
-  const fused_kernel& kernel, const std::vector<row_pass>& passes) {
+std::vector<int> reads_per_load(const fused_kernel& kernel, const std::vector<row_pass>& passes) {
   std::vector<int> reads(kernel.loads.size(), 0);
   for (const row_pass& pass : passes) {
     for (int node : needed_nodes(kernel, roots_of(kernel, pass))) {

@@ -23,8 +23,8 @@ struct row_pass {
   std::vector<int> outputs;
 };
 
-/// The passes of a row kernel: every reduction as early as what it depends on allows, the outputs last.
-/// With `online`, a softmax needs one pass less.
+/// The passes of a row kernel: every reduction as early as what it depends on allows, the outputs
+/// last. With `online`, a softmax needs one pass less.
 std::vector<row_pass> passes_of(const fused_kernel& kernel, bool online);
 
 /// Pairs that an online pass can merge; empty when the kernel has none.

@@ -27,61 +27,26 @@ int register_budget(int block_threads) {
 /// Shared memory of a block beside the rows: partial results of the warps.
 constexpr int shared_reserve = 2048;
 
-constexpr std::string_view operators_code = R"(struct add_op {
-  __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
-};
-struct max_op {
-  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
-};
-struct min_op {
-  __device__ __forceinline__ float operator()(float a, float b) const { return fminf(a, b); }
-};
-
-// Combines one value of each thread of a row; all of them get the result. `partial` has a place for
-// each warp and is used by one reduction only, so that no barrier is needed behind it.
-template <class Op>
-__device__ __forceinline__ float reduce_row(float value, Op combine, float* partial) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
-  if (row_threads > 32) {
-    constexpr int warps = row_threads / 32;
-    if (threadIdx.x % 32 == 0)
-      partial[threadIdx.x / 32] = value;
-    __syncthreads();
-    value = partial[threadIdx.x % warps];
-#pragma unroll
-    for (int distance = warps / 2; distance > 0; distance /= 2)
-      value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
-  }
-  return value;
-}
-
-// Combines what a thread has gathered for its vector's places.
-template <class Op, int N>
-__device__ __forceinline__ float reduce_places(const float (&places)[N], Op combine) {
-  float value = places[0];
-#pragma unroll
-  for (int i = 1; i < N; ++i)
-    value = combine(value, places[i]);
-  return value;
-}
-)";
-
 std::string_view operator_of(reduction_kind kind) {
   switch (kind) {
-  case reduction_kind::sum: return "add_op{}";
-  case reduction_kind::maximum: return "max_op{}";
-  case reduction_kind::minimum: return "min_op{}";
+  case reduction_kind::sum:
+    return "add_op{}";
+  case reduction_kind::maximum:
+    return "max_op{}";
+  case reduction_kind::minimum:
+    return "min_op{}";
   }
   return "add_op{}";
 }
 
 std::string_view neutral_of(reduction_kind kind) {
   switch (kind) {
-  case reduction_kind::sum: return "0.0f";
-  case reduction_kind::maximum: return "-INFINITY";
-  case reduction_kind::minimum: return "INFINITY";
+  case reduction_kind::sum:
+    return "0.0f";
+  case reduction_kind::maximum:
+    return "-INFINITY";
+  case reduction_kind::minimum:
+    return "INFINITY";
   }
   return "0.0f";
 }
@@ -152,7 +117,7 @@ public:
     body += all_passes();
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + "\n" + constants()
-      + vector_code(point_.streaming) + "\n" + std::string{operators_code} + "\n"
+      + vector_code(point_.streaming) + "\n" + std::string{row_reduction_code()} + "\n"
       + helper_functions(kernel_, point_.fast)
       + "extern \"C\" __global__ void __launch_bounds__(row_threads * block_rows)\nfused_rows("
       + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
@@ -162,16 +127,18 @@ public:
 
 private:
   bool keeps_anything() const {
-    return std::any_of(loads_.begin(), loads_.end(), [](const column_load& l) { return l.is_kept; });
+    return std::any_of(
+      loads_.begin(), loads_.end(), [](const column_load& l) { return l.is_kept; });
   }
   bool uses_shared() const { return point_.keep == row_keep::shared && keeps_anything(); }
   bool uses_registers() const { return point_.keep == row_keep::registers && keeps_anything(); }
 
   std::string header() const {
-    return fmt::format("// One fused kernel over rows: {} threads a row, {} row{} a block, {} passes over "
-                       "each row.\n// VEC (elements of a vector), CHUNKS (vectors of a thread that stay "
-                       "in registers, 0 for none)\n// and SHARED (the row stays in shared memory) come "
-                       "from the launch plan.\n",
+    return fmt::format(
+      "// One fused kernel over rows: {} threads a row, {} row{} a block, {} passes over "
+      "each row.\n// VEC (elements of a vector), CHUNKS (vectors of a thread that stay "
+      "in registers, 0 for none)\n// and SHARED (the row stays in shared memory) come "
+      "from the launch plan.\n",
       point_.threads, point_.rows, point_.rows == 1 ? "" : "s", passes_.size());
   }
 
@@ -187,9 +154,10 @@ private:
   std::string prologue() {
     std::string text = "const int lane = threadIdx.x % row_threads;\n";
     if (point_.rows > 1)
-      text += fmt::format("const int row = blockIdx.x * block_rows + threadIdx.x / row_threads;\n"
-                          "if (row >= {})\n  return; // A whole warp leaves: no barrier waits for it.\n",
-        rows_);
+      text +=
+        fmt::format("const int row = blockIdx.x * block_rows + threadIdx.x / row_threads;\n"
+                    "if (row >= {})\n  return; // A whole warp leaves: no barrier waits for it.\n",
+          rows_);
     else
       text += "const int row = blockIdx.x;\n";
     text += fmt::format("const int chunks = CHUNKS > 0 ? CHUNKS : ({0} + row_threads * VEC - 1) / "
@@ -200,8 +168,9 @@ private:
       text += row_pointer(i, indices);
     for (const ir_output& output : kernel_.outputs) {
       if (!output.is_per_row)
-        text += fmt::format("{}* const {}_row = {} + int64_t(row) * {};\n", element_type(output.type),
-          signature_.output_name(output.output), signature_.output_name(output.output), cols_);
+        text +=
+          fmt::format("{}* const {}_row = {} + int64_t(row) * {};\n", element_type(output.type),
+            signature_.output_name(output.output), signature_.output_name(output.output), cols_);
     }
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       if (kernel_.nodes[i].op == ir_op::row_length)
@@ -228,8 +197,8 @@ private:
       }
       const std::string size =
         signature_.integer(fmt::format("size{}", g), groups_[g].size, "int32_t");
-      text += fmt::format("const int {} = {} % {};\nconst int rest{} = {} / {};\n", name, rest, size, g,
-        rest, size);
+      text += fmt::format(
+        "const int {} = {} % {};\nconst int rest{} = {} / {};\n", name, rest, size, g, rest, size);
       rest = fmt::format("rest{}", g);
     }
     return indices;
@@ -273,8 +242,9 @@ private:
   std::string kept_memory() {
     std::string text;
     if (uses_shared())
-      text += "extern __shared__ uint4 row_memory[];\nchar* at = reinterpret_cast<char*>(row_memory) + "
-              "threadIdx.x / row_threads * "
+      text +=
+        "extern __shared__ uint4 row_memory[];\nchar* at = reinterpret_cast<char*>(row_memory) + "
+        "threadIdx.x / row_threads * "
         + signature_.integer("row_bytes", row_bytes_expression(), "int32_t") + ";\n";
     for (size_t i = 0; i < loads_.size(); ++i) {
       if (!loads_[i].is_kept)
@@ -282,9 +252,10 @@ private:
       const std::string size = uses_registers() ? "CHUNKS > 0 ? CHUNKS : 1" : "1";
       text += fmt::format("packed<{}, VEC> {}[{}];\n", type_of(i), loads_[i].local, size);
       if (uses_shared())
-        text += fmt::format("{0}* const {1} = reinterpret_cast<{0}*>(at);\nat += ({2} * {3} + 15) / 16 * "
-                            "16;\n",
-          type_of(i), loads_[i].shared, cols_, element_bytes(kernel_.loads[i].type));
+        text +=
+          fmt::format("{0}* const {1} = reinterpret_cast<{0}*>(at);\nat += ({2} * {3} + 15) / 16 * "
+                      "16;\n",
+            type_of(i), loads_[i].shared, cols_, element_bytes(kernel_.loads[i].type));
     }
     return text;
   }
@@ -303,8 +274,8 @@ private:
     std::vector<std::string> parts;
     for (size_t i = 0; i < loads_.size(); ++i) {
       if (loads_[i].is_kept)
-        parts.push_back(fmt::format(
-          "align_up({} * {}, 16)", cols_text_, element_bytes(kernel_.loads[i].type)));
+        parts.push_back(
+          fmt::format("align_up({} * {}, 16)", cols_text_, element_bytes(kernel_.loads[i].type)));
     }
     return fmt::format("({})", fmt::join(parts, " + "));
   }
@@ -343,14 +314,15 @@ private:
     const column_load& load = loads_[i];
     const bool is_first = known_loads.insert(static_cast<int>(i)).second;
     const std::string vector = !load.is_kept ? load.local
-      : uses_registers() ? fmt::format("{}[CHUNKS > 0 ? chunk : 0]", load.local)
-                         : load.local + "[0]";
+      : uses_registers()                     ? fmt::format("{}[CHUNKS > 0 ? chunk : 0]", load.local)
+                                             : load.local + "[0]";
     std::string text;
     if (!load.is_kept)
       text += fmt::format("packed<{}, VEC> {};\n", type_of(i), load.local);
     const bool is_once = point_.streaming && !load.is_gather && load.access.is_identity;
     std::string from_memory = load.is_gather
-      ? fmt::format("#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column + i) * {}];\n",
+      ? fmt::format(
+        "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column + i) * {}];\n",
         vector, load.row, load.stride)
       : fmt::format("{}.{}({} + column);\n", vector, is_once ? "load_once" : "load", load.row);
     if (!load.is_kept || (is_first && !uses_shared()))
@@ -359,7 +331,8 @@ private:
       return text + from_memory
         + fmt::format("if (SHARED)\n  {}.store({} + column);\n", vector, load.shared);
     if (uses_shared())
-      return text + fmt::format("if (SHARED) {{\n  {}.load({} + column);\n}} else {{\n", vector, load.shared)
+      return text
+        + fmt::format("if (SHARED) {{\n  {}.load({} + column);\n}} else {{\n", vector, load.shared)
         + indented(from_memory, 2) + "}\n";
     if (uses_registers())
       return text + "if (CHUNKS == 0) {\n" + indented(from_memory, 2) + "}\n";
@@ -374,16 +347,18 @@ private:
     for (const auto& line : expressions_.reciprocals(roots))
       text += line + "\n";
     for (int reduction : pass.reductions)
-      text += fmt::format("float acc{}[VEC];\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  acc{}[i] = "
-                          "{};\n",
-        reduction, reduction,
-        neutral_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction));
+      text += fmt::format(
+        "float acc{}[VEC];\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  acc{}[i] = "
+        "{};\n",
+        reduction, reduction, neutral_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction));
     for (const online_pair& pair : pass.pairs)
-      text += fmt::format("// Running maximum, and the sum of exponentials below it.\nfloat top{0} = "
-                          "-3.402823466e38f;\nfloat below{0} = 0.0f;\n",
-        pair.sum);
-    text += fmt::format("#pragma unroll loop_unroll\nfor (int chunk = 0; chunk < chunks; ++chunk) {{\n"
-                        "  const int column = (chunk * row_threads + lane) * VEC;\n  if (column < {}) {{\n",
+      text +=
+        fmt::format("// Running maximum, and the sum of exponentials below it.\nfloat top{0} = "
+                    "-3.402823466e38f;\nfloat below{0} = 0.0f;\n",
+          pair.sum);
+    text += fmt::format(
+      "#pragma unroll loop_unroll\nfor (int chunk = 0; chunk < chunks; ++chunk) {{\n"
+      "  const int column = (chunk * row_threads + lane) * VEC;\n  if (column < {}) {{\n",
       cols_);
     std::set<int> needed;
     for (int node : expressions_.undefined_nodes(roots)) {
@@ -402,9 +377,8 @@ private:
     return text + combine(pass);
   }
 
-  std::string column_work(
-    const row_pass& pass, const std::vector<int>& roots, std::set<int>& known_loads,
-    const std::set<int>& reused) {
+  std::string column_work(const row_pass& pass, const std::vector<int>& roots,
+    std::set<int>& known_loads, const std::set<int>& reused) {
     expression_writer inner = expressions_;
     for (int node : reused) {
       if (left_behind_.contains(node))
@@ -451,17 +425,19 @@ private:
       before += fmt::format("packed<{}, VEC> {}_v;\n", element_type(output.type), name);
       body += fmt::format(
         "{}_v.values[i] = {}({});\n", name, element_type(output.type), inner.text_of(output.node));
-      after += fmt::format("{0}_v.{1}({0}_row + column);\n", name,
-        point_.streaming ? "store_once" : "store");
+      after += fmt::format(
+        "{0}_v.{1}({0}_row + column);\n", name, point_.streaming ? "store_once" : "store");
     }
-    return before + "#pragma unroll\nfor (int i = 0; i < VEC; ++i) {\n" + indented(body, 2) + "}\n" + after;
+    return before + "#pragma unroll\nfor (int i = 0; i < VEC; ++i) {\n" + indented(body, 2) + "}\n"
+      + after;
   }
 
   std::string online_step(const online_pair& pair) const {
-    return fmt::format("const float before{0} = top{0};\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n"
-                       "  top{0} = fmaxf(top{0}, value{0}[i]);\nbelow{0} *= {1}(before{0} - top{0});\n"
-                       "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  below{0} += {1}(value{0}[i] - "
-                       "top{0});\n",
+    return fmt::format(
+      "const float before{0} = top{0};\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n"
+      "  top{0} = fmaxf(top{0}, value{0}[i]);\nbelow{0} *= {1}(before{0} - top{0});\n"
+      "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  below{0} += {1}(value{0}[i] - "
+      "top{0});\n",
       pair.sum, point_.fast ? "__expf" : "expf");
   }
 
@@ -471,15 +447,17 @@ private:
     for (int reduction : pass.reductions) {
       const std::string_view op =
         operator_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction);
-      text += fmt::format("const float r{0} = reduce_row(reduce_places(acc{0}, {1}), {1}, partial[{2}]);\n",
+      text += fmt::format(
+        "const float r{0} = reduce_row(reduce_places(acc{0}, {1}), {1}, partial[{2}]);\n",
         reduction, op, partial_++);
       expressions_.define(reduction, fmt::format("r{}", reduction));
     }
     for (const online_pair& pair : pass.pairs) {
-      text += fmt::format("const float r{0} = reduce_row(top{1}, max_op{{}}, partial[{2}]);\n"
-                          "const float r{1} = reduce_row(below{1} * {4}(top{1} - r{0}), add_op{{}}, "
-                          "partial[{3}]);\n",
-        pair.maximum, pair.sum, partial_, partial_ + 1, point_.fast ? "__expf" : "expf");
+      text +=
+        fmt::format("const float r{0} = reduce_row(top{1}, max_op{{}}, partial[{2}]);\n"
+                    "const float r{1} = reduce_row(below{1} * {4}(top{1} - r{0}), add_op{{}}, "
+                    "partial[{3}]);\n",
+          pair.maximum, pair.sum, partial_, partial_ + 1, point_.fast ? "__expf" : "expf");
       partial_ += 2;
       expressions_.define(pair.maximum, fmt::format("r{}", pair.maximum));
       expressions_.define(pair.sum, fmt::format("r{}", pair.sum));
@@ -489,19 +467,20 @@ private:
 
   enum class keeping : uint8_t { none, registers, shared };
 
-  json variant(const std::string& name, std::vector<std::string> conditions, int width,
-    keeping kept) const {
+  json variant(
+    const std::string& name, std::vector<std::string> conditions, int width, keeping kept) const {
     const int span = width * point_.threads;
     std::string chunks = "0";
     json step = {{"op", "launch"}, {"entry", "fused_rows"}};
-    step["grid"] = {point_.rows == 1 ? rows_text_
-                                     : fmt::format("ceil_div({}, {})", rows_text_, point_.rows),
-      1, 1};
+    step["grid"] = {
+      point_.rows == 1 ? rows_text_ : fmt::format("ceil_div({}, {})", rows_text_, point_.rows), 1,
+      1};
     step["block"] = {point_.threads * point_.rows, 1, 1};
     if (kept == keeping::registers) {
       template_point at = point_;
       at.width = width;
-      conditions.push_back(fmt::format("{} <= {}", cols_text_, register_columns_max(kernel_, at)));
+      conditions.push_back(fmt::format(
+        "{} <= {}", cols_text_, register_columns_max(keeping_of(kernel_, at.online), at)));
       chunks = fmt::format("max(1, ceil_div({}, {}))", cols_text_, span);
     }
     if (kept == keeping::shared) {
@@ -531,9 +510,9 @@ private:
         : uses_shared()                     ? keeping::shared
                                             : keeping::none;
       if (kept != keeping::none)
-        variants.push_back(variant(
-          name + (kept == keeping::registers ? ", in registers" : ", in shared memory"), conditions,
-          width, kept));
+        variants.push_back(
+          variant(name + (kept == keeping::registers ? ", in registers" : ", in shared memory"),
+            conditions, width, kept));
       variants.push_back(variant(name, conditions, width, keeping::none));
     };
     if (point_.width > 1)
@@ -574,27 +553,22 @@ std::vector<std::string> row_vector_conditions(
   return row_writer(kernel, def, point).vector_conditions(fmt::format("{}", width));
 }
 
-int kept_bytes_per_column(const fused_kernel& kernel, bool online) {
-  const auto reads = reads_per_load(kernel, passes_of(kernel, online));
-  int bytes = 0;
+row_keeping keeping_of(const fused_kernel& kernel, bool online) {
+  const auto passes = passes_of(kernel, online);
+  const auto reads = reads_per_load(kernel, passes);
+  row_keeping keeping;
   for (size_t i = 0; i < reads.size(); ++i) {
     if (reads[i] > 1)
-      bytes += element_bytes(kernel.loads[i].type);
+      keeping.bytes += element_bytes(kernel.loads[i].type);
   }
-  return bytes;
+  keeping.reusable = static_cast<int>(reusable_nodes(kernel, passes).size());
+  return keeping;
 }
 
-bool has_reusable_values(const fused_kernel& kernel, bool online) {
-  return !reusable_nodes(kernel, passes_of(kernel, online)).empty();
-}
-
-int64_t register_columns_max(const fused_kernel& kernel, const template_point& point) {
-  const auto passes = passes_of(kernel, point.online);
-  const size_t reused = point.reuse ? reusable_nodes(kernel, passes).size() : 0;
-  const int bytes =
-    (kept_bytes_per_column(kernel, point.online) + 4 * static_cast<int>(reused)) * point.width;
-  if (kept_bytes_per_column(kernel, point.online) == 0 || point.keep != row_keep::registers)
+int64_t register_columns_max(const row_keeping& keeping, const template_point& point) {
+  if (keeping.bytes == 0 || point.keep != row_keep::registers)
     return 0;
+  const int bytes = (keeping.bytes + (point.reuse ? 4 * keeping.reusable : 0)) * point.width;
   const int64_t chunks = register_budget(point.threads * point.rows) / bytes;
   return chunks * point.threads * point.width;
 }

@@ -70,15 +70,15 @@ uint32_t trials_without_gain(const std::vector<tried_point>& tried) {
 
 std::string in_words(const template_point& point) {
   if (point.family == template_family::elementwise)
-    return fmt::format("blocks of {} threads, vectors of {}, {} vectors a thread{}{}", point.threads,
-      point.width, point.unroll, point.streaming ? ", streaming" : "",
+    return fmt::format("blocks of {} threads, vectors of {}, {} vectors a thread{}{}",
+      point.threads, point.width, point.unroll, point.streaming ? ", streaming" : "",
       point.fast ? ", approximate arithmetic" : "");
   const char* keep = point.keep == row_keep::registers ? "the row in registers"
     : point.keep == row_keep::shared                   ? "the row in shared memory"
                                                        : "the row read once a pass";
   return fmt::format("{} threads a row, {} row{} a block, vectors of {}, {}{}{}{}{}", point.threads,
-    point.rows, point.rows == 1 ? "" : "s", point.width, keep, point.online ? ", online softmax" : "",
-    point.reuse ? ", values kept for the next pass" : "",
+    point.rows, point.rows == 1 ? "" : "s", point.width, keep,
+    point.online ? ", online softmax" : "", point.reuse ? ", values kept for the next pass" : "",
     point.streaming ? ", streaming" : "", point.fast ? ", approximate arithmetic" : "");
 }
 
@@ -154,7 +154,8 @@ public:
 private:
   std::optional<std::string> stop_reason() const {
     for (const tried_point& one : tried_) {
-      if (has_passed(*one.outcome) && static_cast<double>(one.outcome->floor_share) >= limits_.floor_share)
+      if (has_passed(*one.outcome)
+        && static_cast<double>(one.outcome->floor_share) >= limits_.floor_share)
         return fmt::format("within {:.0f} % of the floor", (1 - limits_.floor_share) * 100);
     }
     if (const uint32_t count = trials_without_gain(tried_); count >= limits_.plateau)
@@ -222,8 +223,9 @@ private:
 
 } // namespace
 
-search_result propose(const problem& target, const op_graph& graph, const std::vector<trial>& history,
-  const std::vector<std::string>& in_flight, uint64_t seed, const search_limits& limits) {
+search_result propose(const problem& target, const op_graph& graph,
+  const std::vector<trial>& history, const std::vector<std::string>& in_flight, uint64_t seed,
+  const search_limits& limits) {
   const auto kernel = fuse(graph, target.def);
   if (!kernel)
     return ended(search_outcome::no_candidate, kernel.error().what);

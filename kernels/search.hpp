@@ -45,11 +45,12 @@ struct search_limits {
 /// The next template candidate of a problem, from what is known about the earlier ones.
 ///
 /// Pure and stateless: equal arguments give equal results, and everything it remembers is `history`
-/// (finished trials, oldest first) and `in_flight` (keys that others are trying). First a good default,
-/// then a few random points from `seed`, then neighbours of the best; never a key twice. Points that no
-/// workload of the problem can use, or that do not fit an SM, are never proposed.
+/// (finished trials, oldest first) and `in_flight` (keys that others are trying). First a good
+/// default, then a few random points from `seed`, then neighbours of the best; never a key twice.
+/// Points that no workload of the problem can use, or that do not fit an SM, are never proposed.
 /// `no_candidate` with a reason when the graph fits no template family.
-search_result propose(const problem& target, const op_graph& graph, const std::vector<trial>& history,
-  const std::vector<std::string>& in_flight, uint64_t seed, const search_limits& limits = {});
+search_result propose(const problem& target, const op_graph& graph,
+  const std::vector<trial>& history, const std::vector<std::string>& in_flight, uint64_t seed,
+  const search_limits& limits = {});
 
 } // namespace gristmill

@@ -15,7 +15,8 @@ enum class row_keep : uint8_t {
   shared,
 };
 
-/// One point of the search space: everything about a kernel that may differ while it computes the same.
+/// One point of the search space: everything about a kernel that may differ while it computes the
+/// same.
 struct template_point {
   template_family family = template_family::elementwise;
   /// elementwise: threads of a block. row: threads that share a row; 32 is one warp a row.

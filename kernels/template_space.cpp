@@ -3,7 +3,6 @@
 #include "kernels/elementwise_template.hpp"
 #include "kernels/expression_writer.hpp"
 #include "kernels/row_passes.hpp"
-#include "kernels/row_template.hpp"
 #include "protocol/expression.hpp"
 
 #include <algorithm>
@@ -30,8 +29,8 @@ public:
 
   result<expression_value> call(std::string_view function, const expression_name& subject,
     std::optional<int64_t> index) const override {
-    const tensor_spec* spec = subject.kind == "out" ? def_.find_output(subject.name)
-                                                    : def_.find_input(subject.name);
+    const tensor_spec* spec =
+      subject.kind == "out" ? def_.find_output(subject.name) : def_.find_input(subject.name);
     if (spec == nullptr || function != "dim")
       return fail(errc::not_found, fmt::format("there is no {}({})", function, name_text(subject)));
     const auto shape = resolve_shape(*spec, axes_);
@@ -80,7 +79,7 @@ result<workload_shape> shape_of(
     shape.cols = *size;
   }
   for (int width : vector_widths) {
-    const auto conditions = width == 1 ? std::vector<std::string>{}
+    const auto conditions = width == 1        ? std::vector<std::string>{}
       : kernel.family == template_family::row ? row_vector_conditions(kernel, def, width)
                                               : elementwise_vector_conditions(kernel, def, width);
     const auto fits = all_hold(conditions, scope);
@@ -132,8 +131,8 @@ result<space_facts> facts_of(const fused_kernel& kernel, const problem& target) 
         || node.op == ir_op::div;
     });
   facts.may_be_fast = is_narrow && has_fast_form;
-  facts.may_reuse =
-    kernel.family == template_family::row && has_reusable_values(kernel, false);
+  if (kernel.family == template_family::row)
+    facts.keeping = {keeping_of(kernel, false), keeping_of(kernel, true)};
   facts.may_be_online = !online_pairs(kernel).empty();
   return facts;
 }
@@ -157,17 +156,16 @@ bool fits_registers(const template_point& point, const space_facts& facts) {
 bool fits_keeping(const template_point& point, const space_facts& facts) {
   if (point.family == template_family::elementwise)
     return point.keep == row_keep::global;
-  const int bytes = kept_bytes_per_column(*facts.kernel, point.online);
+  const row_keeping& keeping = facts.keeping_at(point);
   if (point.keep == row_keep::global)
     return true;
-  if (bytes == 0)
+  if (keeping.bytes == 0)
     return false;
   const int64_t longest = point.keep == row_keep::registers
-    ? register_columns_max(*facts.kernel, point)
-    : (shared_memory_sure - 4096) / (int64_t{bytes} * point.rows);
-  return some_workload(facts, [&](const workload_shape& w) {
-    return w.fits_width.at(point.width) && w.cols <= longest;
-  });
+    ? register_columns_max(keeping, point)
+    : (shared_memory_sure - 4096) / (int64_t{keeping.bytes} * point.rows);
+  return some_workload(facts,
+    [&](const workload_shape& w) { return w.fits_width.at(point.width) && w.cols <= longest; });
 }
 
 bool fits_threads(const template_point& point, const space_facts& facts) {
@@ -188,12 +186,10 @@ bool fits_switches(const template_point& point, const space_facts& facts) {
     return false;
   if (point.fast && !facts.may_be_fast)
     return false;
-  if (point.reuse
-    && (!facts.may_reuse || point.keep != row_keep::registers
-      || !has_reusable_values(*facts.kernel, point.online)))
+  if (point.reuse && (point.keep != row_keep::registers || facts.keeping_at(point).reusable == 0))
     return false;
   const bool rereads = point.family == template_family::row && point.keep == row_keep::global
-    && kept_bytes_per_column(*facts.kernel, point.online) > 0;
+    && facts.keeping_at(point).bytes > 0;
   return !(point.streaming && rereads);
 }
 
@@ -257,15 +253,17 @@ template_point first_point(const std::vector<template_point>& points, const spac
     const int64_t cols = largest == facts.workloads.end() ? 1024 : largest->cols;
     // Two to four vectors a thread: enough reads in flight, and rows for all SMs.
     const int64_t threads = cols / (int64_t{wanted.width} * 4);
-    wanted.threads = threads <= 64 ? 32 : threads <= 128 ? 128 : threads <= 256 ? 256
-      : threads <= 512                                   ? 512
-                                                         : 1024;
+    wanted.threads = threads <= 64 ? 32
+      : threads <= 128             ? 128
+      : threads <= 256             ? 256
+      : threads <= 512             ? 512
+                                   : 1024;
     wanted.rows = wanted.threads == 32 ? 4 : 1;
     wanted.keep = row_keep::registers;
-    wanted.reuse = facts.may_reuse;
+    wanted.reuse = facts.keeping[0].reusable > 0;
   }
-  return *std::min_element(points.begin(), points.end(),
-    [&](const template_point& a, const template_point& b) {
+  return *std::min_element(
+    points.begin(), points.end(), [&](const template_point& a, const template_point& b) {
       return distance(a, wanted) < distance(b, wanted);
     });
 }

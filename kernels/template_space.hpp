@@ -1,10 +1,12 @@
 #pragma once
 
 #include "kernels/kernel_ir.hpp"
+#include "kernels/row_template.hpp"
 #include "kernels/template_point.hpp"
 #include "messages/result.hpp"
 #include "protocol/problem.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -27,10 +29,16 @@ struct space_facts {
   std::vector<workload_shape> workloads;
   /// Bytes of an element of the widest and the narrowest tensor that is moved in vectors.
   int widest_bytes = 4;
-  /// All outputs have 16 bits, so that fast arithmetic cannot be told from exact one, and there is some.
+  /// All outputs have 16 bits, so that fast arithmetic cannot be told from exact one, and there is
+  /// some.
   bool may_be_fast = false;
   bool may_be_online = false;
-  bool may_reuse = false;
+  /// Without and with an online pass; meaningful for rows.
+  std::array<row_keeping, 2> keeping;
+
+  const row_keeping& keeping_at(const template_point& point) const {
+    return keeping[point.online ? 1 : 0];
+  }
 };
 
 /// Widths that points may have.

@@ -43,6 +43,49 @@ struct packed {
   return text + "};\n";
 }
 
+std::string_view row_reduction_code() {
+  return R"(struct add_op {
+  __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
+};
+struct max_op {
+  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+struct min_op {
+  __device__ __forceinline__ float operator()(float a, float b) const { return fminf(a, b); }
+};
+
+// Combines one value of each thread of a row; all of them get the result. `partial` has a place for
+// each warp and is used by one reduction only, so that no barrier is needed behind it.
+template <class Op>
+__device__ __forceinline__ float reduce_row(float value, Op combine, float* partial) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  if (row_threads > 32) {
+    constexpr int warps = row_threads / 32;
+    if (threadIdx.x % 32 == 0)
+      partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = partial[threadIdx.x % warps];
+#pragma unroll
+    for (int distance = warps / 2; distance > 0; distance /= 2)
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  }
+  return value;
+}
+
+// Combines what a thread has gathered for its vector's places.
+template <class Op, int N>
+__device__ __forceinline__ float reduce_places(const float (&places)[N], Op combine) {
+  float value = places[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i)
+    value = combine(value, places[i]);
+  return value;
+}
+)";
+}
+
 std::string indented(const std::string& text, int spaces) {
   const std::string margin(static_cast<size_t>(spaces), ' ');
   std::string moved;

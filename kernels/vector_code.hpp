@@ -1,12 +1,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace gristmill {
 
 /// Device code for reading and writing neighbouring elements in words of up to 16 bytes: the struct
 /// template `packed<T, N>`. With `streaming` it can also mark data as used once.
 std::string vector_code(bool streaming);
+
+/// Device code for combining a value of each thread of a row: `reduce_row`, `reduce_places` and the
+/// operators for them. Needs the constant `row_threads`.
+std::string_view row_reduction_code();
 
 /// The same lines, each moved to the right.
 std::string indented(const std::string& text, int spaces);

@@ -62,7 +62,8 @@ uint64_t elements_read(
       continue;
     uint64_t part = 1;
     for (const index_term& term : load.index) {
-      const auto size = term.dim >= 0 ? static_cast<uint64_t>(space[static_cast<size_t>(term.dim)]) : 1;
+      const auto size =
+        term.dim >= 0 ? static_cast<uint64_t>(space[static_cast<size_t>(term.dim)]) : 1;
       if (__builtin_mul_overflow(part, size, &part))
         return all;
     }
@@ -84,7 +85,8 @@ result<uint64_t> elements_of(const tensor_spec& spec, const axis_values& axes) {
 result<work_count> count_work(
   const definition& def, const op_graph* graph, const axis_values& resolved_axes) {
   work_count work;
-  work.method = graph != nullptr ? "inputs that are read and outputs once" : "inputs and outputs once";
+  work.method =
+    graph != nullptr ? "inputs that are read and outputs once" : "inputs and outputs once";
   std::set<std::string> read;
   if (graph != nullptr)
     read = read_inputs(*graph);
@@ -103,7 +105,8 @@ result<work_count> count_work(
     const uint64_t bits = element_bits(spec.type);
     const uint64_t bytes = elements / 8 * bits + (elements % 8 * bits + 7) / 8;
     if (__builtin_add_overflow(work.bytes, bytes, &work.bytes))
-      return fail(errc::invalid_input, fmt::format("{}: more than 2^64 bytes of tensors", spec.name));
+      return fail(
+        errc::invalid_input, fmt::format("{}: more than 2^64 bytes of tensors", spec.name));
     return {};
   };
   for (size_t i = 0; i < def.inputs.size(); ++i) {

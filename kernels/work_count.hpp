@@ -20,9 +20,9 @@ struct work_count {
   std::string method;
 };
 
-/// Counts from the definition's shapes at these resolved axes. `graph` may be null: then only bytes are
-/// known. A tensor input that the graph never reads is not charged, and one that a fused kernel reads in
-/// part only is charged for that part.
+/// Counts from the definition's shapes at these resolved axes. `graph` may be null: then only bytes
+/// are known. A tensor input that the graph never reads is not charged, and one that a fused kernel
+/// reads in part only is charged for that part.
 result<work_count> count_work(
   const definition& def, const op_graph* graph, const axis_values& resolved_axes);
 

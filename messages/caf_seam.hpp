@@ -5,6 +5,7 @@
 
 #include <caf/all.hpp>
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -102,6 +103,22 @@ auto ask(Self* self, const Handle& to, Ts&&... xs) {
 template <class Handle, class... Ts>
 void post(const Handle& to, Ts&&... xs) {
   caf::anon_send(to, std::forward<Ts>(xs)...);
+}
+
+/// An exception ends the actor with the text of the exception as its reason, which whoever watches it
+/// sees. CAF's own handler would print to standard output, where only data belongs. To be called from
+/// `make_behavior`.
+template <class Self>
+void end_on_exception(Self* self) {
+  self->set_exception_handler([](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      return caf::make_error(caf::sec::runtime_error, std::string(error.what()));
+    } catch (...) {
+      return caf::sec::runtime_error;
+    }
+  });
 }
 
 /// Calls a function when a watched actor ends. One table an actor; watching a peer twice replaces the

@@ -7,11 +7,12 @@ namespace gristmill {
 
 namespace {
 
-/// Kept modulo this: tiles, vector widths and their remainders behave as in the original.
-constexpr int64_t modulus = 64;
+/// An axis is kept modulo the first of these that makes the workload small enough: the larger, the more
+/// tiles, vector widths and their remainders behave as in the original.
+constexpr int64_t moduli[] = {64, 16, 8};
 
 /// The smallest value that an axis may be reduced to.
-int64_t floor_of(int64_t value) {
+int64_t floor_of(int64_t value, int64_t modulus) {
   return value < 2 * modulus ? value : modulus + value % modulus;
 }
 
@@ -50,19 +51,11 @@ result<uint64_t> workload_elements(const definition& def, const axis_values& res
   return total;
 }
 
-result<axis_values> shrink_axes(
-  const definition& def, const workload& work, uint64_t max_elements) {
-  auto best = measure(def, work.axes);
-  if (!best)
-    return pass(best);
-  if (best->elements <= max_elements)
-    return std::move(best->resolved);
-  for (const auto& input : work.inputs)
-    if (input.kind == input_kind::safetensors && def.find_input(input.name) != nullptr)
-      return fail(errc::unsupported,
-        fmt::format("workload {}: {} elements, and it cannot be made smaller: input {} is a file "
-                    "of fixed shape",
-          work.uuid, best->elements, input.name));
+namespace {
+
+/// The twin with every axis kept modulo that, or the smallest there is, which is too big.
+result<candidate> shrink_modulo(
+  const definition& def, const workload& work, uint64_t max_elements, int64_t modulus) {
   axis_values axes = work.axes;
   for (const auto& each : def.axes) {
     if (each.kind != axis_kind::variable)
@@ -72,7 +65,7 @@ result<axis_values> shrink_axes(
     if (found == axes.end())
       continue;
     int64_t& value = found->second;
-    const int64_t floor = floor_of(value);
+    const int64_t floor = floor_of(value, modulus);
     const int64_t steps = (value - floor) / modulus;
     // The largest number of steps above the floor that fits. More elements come with a larger
     // axis, so halving finds it; a size that an expression refuses counts as one that does not fit.
@@ -95,17 +88,39 @@ result<axis_values> shrink_axes(
           high = middle;
         }
       }
-      return std::move(smallest->resolved);
+      return std::move(*smallest);
     }
     value = floor;
   }
-  auto smallest = measure(def, axes);
-  if (!smallest)
-    return pass(smallest);
+  return measure(def, axes);
+}
+
+} // namespace
+
+result<axis_values> shrink_axes(
+  const definition& def, const workload& work, uint64_t max_elements) {
+  auto best = measure(def, work.axes);
+  if (!best)
+    return pass(best);
+  if (best->elements <= max_elements)
+    return std::move(best->resolved);
+  for (const auto& input : work.inputs)
+    if (input.kind == input_kind::safetensors && def.find_input(input.name) != nullptr)
+      return fail(errc::unsupported,
+        fmt::format("workload {}: {} elements, and it cannot be made smaller: input {} is a file "
+                    "of fixed shape",
+          work.uuid, best->elements, input.name));
+  for (int64_t modulus : moduli) {
+    best = shrink_modulo(def, work, max_elements, modulus);
+    if (best && best->elements <= max_elements)
+      return std::move(best->resolved);
+  }
+  if (!best)
+    return pass(best);
   return fail(errc::refused,
     fmt::format("workload {}: {} elements even with every variable axis at its smallest, above "
                 "the limit of {}",
-      work.uuid, smallest->elements, max_elements));
+      work.uuid, best->elements, max_elements));
 }
 
 } // namespace gristmill

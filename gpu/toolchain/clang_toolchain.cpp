@@ -201,6 +201,10 @@ result<compile_output> compile_with_clang(const compile_input& input,
   auto ptx = read_text_file(folder / "unit.ptx", text_bytes_max);
   if (!ptx)
     return refused("the compiled code is too large");
+  // Before the text is parsed: what inline PTX has torn open need not be a module any more.
+  if (const ptx_judgement judged = judge_entry_names(*ptx, *ir);
+      judged.status != verdict_status::passed)
+    return answer(judged.status, "error: " + judged.reason + "\n");
   const auto module = ptx::parse(*ptx);
   if (!module)
     return refused(module.error().what);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace gristmill {
 
@@ -55,6 +56,38 @@ ptx_judgement judge_ir(const device_ir& ir, const compile_unit& unit) {
     if (!ir.kernels.contains(found->second))
       return refuse(verdict_status::compile_error,
         fmt::format("entry '{}' is not a __global__ function", expression));
+  }
+  return {};
+}
+
+ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir) {
+  constexpr std::string_view directive = ".entry";
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto is_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+  };
+  size_t line = 1;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text.substr(at).starts_with("//")) {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (text.substr(at).starts_with("/*")) {
+      const size_t end = std::min(text.find("*/", at), text.size());
+      line += static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+        text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      at = end;
+    } else if (text.substr(at).starts_with(directive)) {
+      const size_t begin = text.find_first_not_of(blanks, at + directive.size());
+      size_t end = std::min(begin, text.size());
+      while (end < text.size() && is_name(text[end]))
+        ++end;
+      const std::string name(
+        begin == std::string_view::npos ? std::string_view{} : text.substr(begin, end - begin));
+      if (!ir.kernels.contains(name))
+        return {verdict_status::reward_hack,
+          fmt::format("second entry smuggled in by inline PTX: {} (PTX line {})", name, line), {}};
+    }
+    if (at < text.size() && text[at] == '\n')
+      ++line;
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include "protocol/resolve.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gristmill {
@@ -25,6 +26,9 @@ struct ptx_judgement {
 /// allow-list, the parameters of the plan's entries have the sizes that the plan passes. Clock and
 /// counter registers and writable module globals are findings.
 ptx_judgement judge_ptx(const ptx::module& module, const device_ir& ir, const compile_unit& unit);
+
+/// The same for the entries alone, by the words of the text: `.entry NAME` outside of comments.
+ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir);
 
 /// Before code is generated: device memory allocation, assembly outside of functions, entries that
 /// are no kernels.

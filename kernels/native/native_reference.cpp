@@ -38,7 +38,8 @@ void write_float(std::span<std::byte> bytes, size_t index, float value) {
   std::memcpy(bytes.data() + index * sizeof value, &value, sizeof value);
 }
 
-void silu_and_mul(size_t tokens, size_t width, const input_list& inputs, const output_list& outputs) {
+void silu_and_mul(
+  size_t tokens, size_t width, const input_list& inputs, const output_list& outputs) {
   for (size_t row = 0; row < tokens; ++row) {
     for (size_t column = 0; column < width; ++column) {
       const float gate = read_bf16(inputs[0], row * 2 * width + column);
@@ -108,8 +109,7 @@ const native_reference* find_reference(std::string_view definition_text) {
   return nullptr;
 }
 
-result<void> check_size(
-  const tensor_spec& spec, const axis_values& axes, size_t given) {
+result<void> check_size(const tensor_spec& spec, const axis_values& axes, size_t given) {
   const auto shape = resolve_shape(spec, axes);
   if (!shape)
     return pass(shape);
@@ -117,8 +117,8 @@ result<void> check_size(
   if (!bytes)
     return pass(bytes);
   if (*bytes != given)
-    return fail(errc::invalid_input,
-      fmt::format("{}: {} bytes given, {} needed", spec.name, given, *bytes));
+    return fail(
+      errc::invalid_input, fmt::format("{}: {} bytes given, {} needed", spec.name, given, *bytes));
   return {};
 }
 
@@ -137,8 +137,9 @@ result<void> run_native_reference(std::string_view definition_text, const axis_v
   if (!def)
     return pass(def);
   if (inputs.size() != def->inputs.size() || outputs.size() != def->outputs.size())
-    return fail(errc::invalid_input, fmt::format("{}: {} inputs and {} outputs are needed", def->name,
-                                       def->inputs.size(), def->outputs.size()));
+    return fail(errc::invalid_input,
+      fmt::format("{}: {} inputs and {} outputs are needed", def->name, def->inputs.size(),
+        def->outputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (auto checked = check_size(def->inputs[i], axes, inputs[i].size()); !checked)
       return checked;

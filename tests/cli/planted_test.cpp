@@ -56,7 +56,7 @@ TEST_CASE("planted candidates are told apart, and the run survives them all") {
   CHECK(bounds.reason.find("PTX line") != std::string::npos);
 
   CHECK(verdicts["file/misaligned"].status == "RUNTIME_ERROR");
-  CHECK(verdicts["file/misaligned"].reason.find("misaligned") != std::string::npos);
+  CHECK(verdicts["file/misaligned"].reason.find("multiple") != std::string::npos);
 
   CHECK(verdicts["file/endless"].status == "TIMEOUT");
   CHECK(verdicts["file/endless"].reason.find("instruction") != std::string::npos);

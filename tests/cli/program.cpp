@@ -1,5 +1,6 @@
 #include "tests/cli/program.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -57,8 +58,12 @@ program::program(std::vector<std::string> arguments, const variables& environmen
   : folder_(new_folder()) {
   arguments.insert(arguments.begin(), std::string(need("GRISTMILL_BIN")) + "/gristmill");
   std::vector<std::string> env_text;
+  auto replaced = [&](const std::string& text) {
+    return std::any_of(environment.begin(), environment.end(),
+      [&](const auto& pair) { return text.starts_with(pair.first + "="); });
+  };
   for (char** e = environ; *e; ++e)
-    if (!std::string(*e).starts_with("GRISTMILL_"))
+    if (!std::string(*e).starts_with("GRISTMILL_") && !replaced(*e))
       env_text.emplace_back(*e);
   for (const auto& [name, value] : environment)
     env_text.push_back(name + "=" + value);

@@ -88,8 +88,8 @@ TEST_CASE("native softmax: rows add up to one, and equal logits share it") {
   bytes in(logits.size() * 4);
   std::memcpy(in.data(), logits.data(), in.size());
   bytes out(in.size());
-  REQUIRE(run_native_reference(
-    definition_text("softmax"), {{"rows", 2}, {"classes", 4}}, {in}, {out}));
+  REQUIRE(
+    run_native_reference(definition_text("softmax"), {{"rows", 2}, {"classes", 4}}, {in}, {out}));
   const auto y = to_floats(dtype::float32, out);
   for (size_t i = 0; i < 4; ++i)
     CHECK(y[i] == 0.25F);

@@ -42,8 +42,7 @@ std::vector<graph_problem> shared_corpus() {
   std::vector<graph_problem> corpus;
   for (const char* name : {"silu_and_mul_bf16", "rmsnorm", "l1n23_softmax", "l1n40_layernorm",
          "gpumode_sigmoid", "gpumode_gelu_4d", "gpumode_tanh", "gpumode_fused_leaky_relu"}) {
-    auto loaded =
-      load_problem(std::filesystem::path(shared) / "data" / "sol-execbench" / name);
+    auto loaded = load_problem(std::filesystem::path(shared) / "data" / "sol-execbench" / name);
     REQUIRE_MESSAGE(loaded, name);
     loaded->graph_json = read_file(
       std::filesystem::path(source) / "tests/corpus/graphs" / fmt::format("{}.json", name));
@@ -70,8 +69,8 @@ graph_problem map_problem(const std::string& nodes_json) {
   const std::string tensor = R"({"shape": ["M", "N"], "dtype": "float32"})";
   std::string values = R"({"id": 0, "dtype": "float32", "shape": [5, 7], "input": "x"})";
   for (int id = 1; id < 12; ++id)
-    values += fmt::format(
-      R"(, {{"id": {}, "dtype": "float32", "shape": [5, {}]}})", id, id >= 10 ? 1 : 7);
+    values +=
+      fmt::format(R"(, {{"id": {}, "dtype": "float32", "shape": [5, {}]}})", id, id >= 10 ? 1 : 7);
   return make_problem(
     R"({"name": "made", "axes": {"M": {"type": "var"}, "N": {"type": "var"}}, "inputs": {"x": )"
       + tensor + R"(}, "outputs": {"y": )" + tensor
@@ -102,7 +101,8 @@ graph_problem renamed(const graph_problem& from) {
     }
   }
   const auto rename_tensor = [&](tensor_spec& spec) {
-    tensor_names[spec.name] = fmt::format("tensor_{}", static_cast<char>('a' + tensor_names.size()));
+    tensor_names[spec.name] =
+      fmt::format("tensor_{}", static_cast<char>('a' + tensor_names.size()));
     spec.name = tensor_names[spec.name];
     for (auto& dim : spec.shape) {
       if (const auto found = axis_names.find(dim); found != axis_names.end())

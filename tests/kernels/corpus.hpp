@@ -29,8 +29,9 @@ std::vector<graph_problem> whole_corpus();
 graph_problem make_problem(const std::string& definition_text, const std::string& workload_text,
   const std::string& graph_text);
 
-/// A problem over one input `x` and the output `y`, both float32 of shape [M, N], with nodes that read
-/// value 0 and end in value 1; ids 2 to 9 are float32 of that shape too, 10 and 11 of shape [M, 1].
+/// A problem over one input `x` and the output `y`, both float32 of shape [M, N], with nodes that
+/// read value 0 and end in value 1; ids 2 to 9 are float32 of that shape too, 10 and 11 of shape
+/// [M, 1].
 graph_problem map_problem(const std::string& nodes_json);
 
 /// The same problem with every axis, input and output called something else.

@@ -14,7 +14,8 @@ namespace {
 
 fused_kernel fused(const graph_problem& from) {
   auto kernel = fuse(from.graph, from.target.def);
-  REQUIRE_MESSAGE(kernel, from.target.name << ": " << (kernel ? std::string{} : kernel.error().what));
+  REQUIRE_MESSAGE(
+    kernel, from.target.name << ": " << (kernel ? std::string{} : kernel.error().what));
   return *kernel;
 }
 
@@ -30,8 +31,8 @@ bool says(const std::string& text, const std::string& part) {
 }
 
 int count(const fused_kernel& kernel, ir_op op) {
-  return static_cast<int>(std::count_if(kernel.nodes.begin(), kernel.nodes.end(),
-    [&](const ir_node& node) { return node.op == op; }));
+  return static_cast<int>(std::count_if(
+    kernel.nodes.begin(), kernel.nodes.end(), [&](const ir_node& node) { return node.op == op; }));
 }
 
 graph_operand tensor_operand(int64_t id) {
@@ -78,10 +79,11 @@ TEST_CASE("names of problem, axes and tensors decide nothing") {
 }
 
 TEST_CASE("an operator without a family is named") {
-  CHECK(reason(map_problem(R"({"op": "mm", "inputs": [{"value": 0}, {"value": 0}], "outputs": [1]})"))
+  CHECK(
+    reason(map_problem(R"({"op": "mm", "inputs": [{"value": 0}, {"value": 0}], "outputs": [1]})"))
     == "operator 'mm' belongs to no template family yet");
-  CHECK(says(reason(map_problem(
-               R"({"op": "sum", "inputs": [{"value": 0}, [0], true], "outputs": [1]})")),
+  CHECK(says(
+    reason(map_problem(R"({"op": "sum", "inputs": [{"value": 0}, [0], true], "outputs": [1]})")),
     "operator 'sum'"));
   CHECK(says(reason(map_problem(
                R"({"op": "_softmax", "inputs": [{"value": 0}, 0, false], "outputs": [1]})")),
@@ -155,11 +157,34 @@ TEST_CASE("a view that merges dimensions is no index map of ours") {
   auto one = map_problem(R"({"op": "neg", "inputs": [{"value": 0}], "outputs": [1]})");
   one.graph.nodes[0].inputs[0].value = 2;
   one.graph.values[2].shape = {35};
-  one.graph.nodes.insert(one.graph.nodes.begin(),
-    graph_node{"view", {tensor_operand(0)}, {2}, {}});
+  one.graph.nodes.insert(one.graph.nodes.begin(), graph_node{"view", {tensor_operand(0)}, {2}, {}});
   one.graph.values[1].shape = {35};
   one.target.def.outputs[0].shape = {"M"};
   CHECK(says(reason(one), "operator 'view' merges or splits dimensions"));
+}
+
+TEST_CASE("sizes that were equal only in the trace become a condition of the plan") {
+  auto one = map_problem(R"({"op": "neg", "inputs": [{"value": 0}], "outputs": [1]})");
+  CHECK(fused(one).conditions.empty());
+  one.target.def.inputs[0].shape[1] = "7";
+  CHECK(fused(one).conditions == std::vector<std::string>{"dim(in.x, 1) == dim(out.y, 1)"});
+}
+
+TEST_CASE("reductions of other rows than the rest are refused") {
+  auto one = map_problem(R"({"op": "sum", "inputs": [{"value": 0}, [1], true], "outputs": [10]},
+    {"op": "sum", "inputs": [{"value": 0}, [1], false], "outputs": [11]},
+    {"op": "mul", "inputs": [{"value": 0}, {"value": 10}], "outputs": [2]},
+    {"op": "mul", "inputs": [{"value": 2}, {"value": 11}], "outputs": [1]})");
+  one.graph.values[3].source = graph_source::input;
+  one.graph.values[3].name = "w";
+  one.graph.values[3].shape = {7};
+  one.graph.values[11].shape = {};
+  one.graph.nodes[1].inputs[0].value = 3;
+  one.graph.nodes[1].inputs[1].list = {0};
+  one.target.def.inputs.push_back(one.target.def.inputs[0]);
+  one.target.def.inputs[1].name = "w";
+  one.target.def.inputs[1].shape = {"N"};
+  CHECK(says(reason(one), "operator 'sum' reduces rows of another shape"));
 }
 
 TEST_CASE("a declared output and a traced one must be of one type") {
@@ -172,7 +197,8 @@ TEST_CASE("a declared output and a traced one must be of one type") {
 
 TEST_CASE("a long chain is refused, not followed into the ground") {
   op_graph graph = map_problem(R"({"op": "neg", "inputs": [{"value": 0}], "outputs": [1]})").graph;
-  const auto def = map_problem(R"({"op": "neg", "inputs": [{"value": 0}], "outputs": [1]})").target.def;
+  const auto def =
+    map_problem(R"({"op": "neg", "inputs": [{"value": 0}], "outputs": [1]})").target.def;
   graph.nodes.clear();
   for (int64_t id = 100; id < 3000; ++id) {
     graph.values.push_back({id, "float32", {5, 7}, graph_source::computed, "", {}});

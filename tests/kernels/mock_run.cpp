@@ -19,8 +19,11 @@ namespace gristmill::test {
 namespace {
 
 device_facts facts_of_device(const device_properties& of) {
-  return {.sm_count = of.sm_count, .smem_per_block = static_cast<uint32_t>(of.shared_per_block),
-    .smem_per_sm = static_cast<uint32_t>(of.shared_per_sm), .l2_bytes = of.l2_bytes, .arch = 90};
+  return {.sm_count = of.sm_count,
+    .smem_per_block = static_cast<uint32_t>(of.shared_per_block),
+    .smem_per_sm = static_cast<uint32_t>(of.shared_per_sm),
+    .l2_bytes = of.l2_bytes,
+    .arch = 90};
 }
 
 /// A folder that goes away with the value.
@@ -28,7 +31,8 @@ struct private_folder {
   std::filesystem::path path;
 
   private_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "gristmill-kernels-XXXXXX").string();
+    std::string name =
+      (std::filesystem::temp_directory_path() / "gristmill-kernels-XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     path = name;
   }
@@ -93,12 +97,12 @@ mock_bench::bound mock_bench::prepare(
   auto call = resolve(*plan, target.def, *axes, scalars, facts_of_device(gpu_->properties()));
   REQUIRE_MESSAGE(call, (call ? std::string{} : call.error().what));
   const private_folder folder;
-  const auto compiled =
-    compile_with_clang({kernel.source, call->unit, plan->options, gpu_->properties().arch},
-      folder.path, *clang_);
+  const auto compiled = compile_with_clang(
+    {kernel.source, call->unit, plan->options, gpu_->properties().arch}, folder.path, *clang_);
   REQUIRE_MESSAGE(compiled, (compiled ? std::string{} : compiled.error().what));
   REQUIRE_MESSAGE(compiled->status == verdict_status::passed,
-    compiled->log << "\n" << kernel.source);
+    compiled->log << "\n"
+                  << kernel.source);
   gpu_->reset();
   const auto module = gpu_->load_module(compiled->ptx);
   REQUIRE_MESSAGE(module, (module ? std::string{} : module.error().what));

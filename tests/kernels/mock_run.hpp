@@ -22,8 +22,8 @@ public:
   /// False, said aloud, when this machine has no clang-19.
   bool is_ready() const { return clang_.has_value(); }
 
-  /// Outputs of one call at these workload axes, as floats, in declared order. The test fails with the
-  /// compiler's or the device's words when something goes wrong.
+  /// Outputs of one call at these workload axes, as floats, in declared order. The test fails with
+  /// the compiler's or the device's words when something goes wrong.
   std::vector<tensor> outputs(const generated_kernel& kernel, const problem& target,
     const workload& work, const std::vector<tensor>& inputs);
 

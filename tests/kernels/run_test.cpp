@@ -33,8 +33,8 @@ tensor mapped(const tensor& x, const std::function<double(double)>& f) {
 }
 
 /// Applies a function to each row, which is handed as doubles.
-tensor by_row(const tensor& x, size_t cols,
-  const std::function<void(std::vector<double>& row)>& f) {
+tensor by_row(
+  const tensor& x, size_t cols, const std::function<void(std::vector<double>& row)>& f) {
   tensor y;
   for (size_t start = 0; start < x.size(); start += cols) {
     std::vector<double> row(x.begin() + static_cast<std::ptrdiff_t>(start),
@@ -121,11 +121,12 @@ const std::map<std::string, reference>& references() {
 }
 
 /// A bias for each channel of [B, C, H, W], then a leaky ReLU, then a factor.
-tensor leaky(const std::vector<tensor>& in, const std::vector<double>& s, size_t channels,
-  size_t plane) {
+tensor leaky(
+  const std::vector<tensor>& in, const std::vector<double>& s, size_t channels, size_t plane) {
   tensor y;
   for (size_t i = 0; i < in[0].size(); ++i) {
-    const double x = static_cast<double>(in[0][i]) + static_cast<double>(in[1][i / plane % channels]);
+    const double x =
+      static_cast<double>(in[0][i]) + static_cast<double>(in[1][i / plane % channels]);
     y.push_back(static_cast<float>((x > 0 ? x : x * s[0]) * s[1]));
   }
   return y;
@@ -140,8 +141,8 @@ tensor expected(const problem& target, const workload& work, const std::vector<t
   const auto axes = *resolve_axes(target.def, work.axes);
   const auto shape = *resolve_shape(target.def.outputs[0], axes);
   if (target.name == "gpumode_fused_leaky_relu")
-    return leaky(inputs, scalars, static_cast<size_t>(shape[1]),
-      static_cast<size_t>(shape[2] * shape[3]));
+    return leaky(
+      inputs, scalars, static_cast<size_t>(shape[1]), static_cast<size_t>(shape[2] * shape[3]));
   return references().at(target.name)(inputs, scalars, static_cast<size_t>(shape.back()));
 }
 
@@ -176,7 +177,8 @@ void check_kernel(mock_bench& bench, const graph_problem& one, const generated_k
   CHECK(worst_error(got[0], wanted, one.target.def.outputs[0].type) <= 1);
 }
 
-/// The two workloads that differ most: the last built-in ones and the odd ones of the shared problems.
+/// The two workloads that differ most: the last built-in ones and the odd ones of the shared
+/// problems.
 std::vector<workload> checked_workloads(const problem& target) {
   std::vector<workload> list;
   for (const workload& work : target.workloads) {
@@ -254,8 +256,8 @@ TEST_CASE("the first points of the built-in problems reach 0.6 of the modelled f
     uint64_t bytes = 0;
     for (const auto* list : {&one.target.def.inputs, &one.target.def.outputs}) {
       for (const auto& spec : *list)
-        bytes += *storage_bytes(
-          spec.type, *resolve_shape(spec, *resolve_axes(one.target.def, work.axes)));
+        bytes +=
+          *storage_bytes(spec.type, *resolve_shape(spec, *resolve_axes(one.target.def, work.axes)));
     }
     const auto time = bench.time(kernel_at(*kernel, one.target.def, point), one.target, work);
     // 4.3 TB/s is what the profile says memory gives.

@@ -14,8 +14,11 @@ using namespace gristmill::test;
 
 namespace {
 
-const device_facts some_device{
-  .sm_count = 132, .smem_per_block = 232448, .smem_per_sm = 233472, .l2_bytes = 50 << 20, .arch = 90};
+const device_facts some_device{.sm_count = 132,
+  .smem_per_block = 232448,
+  .smem_per_sm = 233472,
+  .l2_bytes = 50 << 20,
+  .arch = 90};
 
 std::vector<std::pair<std::string, scalar_value>> scalars_of(
   const definition& def, const workload& work) {
@@ -106,6 +109,7 @@ TEST_CASE("the constraints keep out what cannot work") {
       CHECK(point.threads * point.rows <= 1024);
       CHECK(point.width * facts->widest_bytes <= 32);
       CHECK((!point.online || is_softmax));
+      CHECK((!point.reuse || (is_softmax && point.keep == row_keep::registers)));
       CHECK((!point.fast || !is_softmax));
     }
     template_point point = first_point(feasible_points(*facts), *facts);

@@ -109,8 +109,8 @@ TEST_CASE("a value must be defined before it is used") {
 TEST_CASE("a value has one definition") {
   CHECK(says(refusal(changed(R"("outputs": [3], "attrs")", R"("outputs": [0], "attrs")")),
     "defined already"));
-  CHECK(says(refusal(changed(R"("outputs": [3], "attrs")", R"("outputs": [5], "attrs")")),
-    "not listed"));
+  CHECK(says(
+    refusal(changed(R"("outputs": [3], "attrs")", R"("outputs": [5], "attrs")")), "not listed"));
   CHECK(says(refusal(changed(R"({"id": 9)", R"({"id": 3)")), "the id is taken"));
   CHECK(says(refusal(changed(R"("scalar_input": "eps"})", R"("scalar_input": "x"})")), "twice"));
 }
@@ -121,8 +121,8 @@ TEST_CASE("a message names the field") {
   CHECK(says(refusal(changed(R"("shape": [2])", R"("shape": "2")")), "values[2].shape"));
   CHECK(says(refusal(changed(R"("op": "odd")", R"("oops": "odd")")), "nodes[1]"));
   CHECK(says(refusal(changed("graph/1", "graph/2")), "graph.schema"));
-  CHECK(says(refusal(changed(R"({"integer": 7, "varies": true})", R"({"varies": true})")),
-    "exactly one"));
+  CHECK(says(
+    refusal(changed(R"({"integer": 7, "varies": true})", R"({"varies": true})")), "exactly one"));
   CHECK(says(refusal(changed(R"([0.5, "-inf"])", R"([0.5])")), "do not fill"));
 }
 
@@ -135,8 +135,8 @@ TEST_CASE("what is too large or too deep is refused, not stored") {
   CHECK(says(refusal(changed(R"("shape": [5, 7], "input")",
                R"("shape": [9000000000, 9000000000, 9000000000], "input")")),
     "too big"));
-  CHECK(says(refusal(changed(R"("shape": [5, 7], "input")",
-               R"("shape": [1,1,1,1,1,1,1,1,1], "input")")),
+  CHECK(says(
+    refusal(changed(R"("shape": [5, 7], "input")", R"("shape": [1,1,1,1,1,1,1,1,1], "input")")),
     "dimensions"));
   CHECK(says(refusal(std::string((size_t{1} << 20) + 1, ' ')), "bytes"));
 }

@@ -66,10 +66,18 @@ TEST_CASE("an axis below twice 64 stays as it is") {
 }
 
 TEST_CASE("what cannot be made small enough is refused with its size") {
-  const auto refused = shrink_axes(sample(), with(1000, 1000), 1000);
+  const auto refused = shrink_axes(sample(), with(1000, 1000), 100);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::refused);
-  CHECK(refused.error().what.find("limit of 1000") != std::string::npos);
+  CHECK(refused.error().what.find("limit of 100") != std::string::npos);
+}
+
+TEST_CASE("a smaller modulus is kept only where a larger one does not fit") {
+  const auto axes = shrink_axes(sample(), with(1000, 1001), 4000);
+  REQUIRE(axes);
+  CHECK(value(*axes, "N") % 16 == 1000 % 16);
+  CHECK(value(*axes, "K") % 16 == 1001 % 16);
+  CHECK(value(*axes, "N") % 64 != 1000 % 64);
 }
 
 TEST_CASE("inputs from files have fixed shapes") {

@@ -87,6 +87,7 @@ result<std::string> initial_symbol(const module& m, std::string_view global);
 /// `device_address_end`, regions not overlapping.
 struct region {
   uint64_t device = 0;
+  /// Aligned to at least 16 bytes.
   uint8_t* host = nullptr;
   uint64_t bytes = 0;
   bool writable = true;

@@ -116,7 +116,7 @@ TEST_CASE("a run keeps its promises whatever breaks") {
   if (first == last)
     return;
   // A test of faults that never happen would prove nothing.
-  for (auto kind : {"verdict", "no_verdict", "attempt_lost", "prepare_retried", "actor_restarted",
+  for (const std::string kind : {"verdict", "attempt_lost", "prepare_retried", "actor_restarted",
          "lease_revoke", "lease_wait_end", "gpu_down", "drain", "compiled", "problem_finished"})
     CHECK_MESSAGE(kinds[kind] > 0, "never happened: ", kind);
   CHECK(clean > 100);

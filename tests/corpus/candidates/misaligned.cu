@@ -5,7 +5,8 @@ extern "C" __global__ void kernel(const float* x, float* y, int rows, int column
     return;
   const float* in = x + (long long)row * columns;
   float* out = y + (long long)row * columns;
-  float largest = ((const float4*)(in + 1))->x * 0.0f - INFINITY;
+  float4 four = *(const float4*)(in + 1);
+  float largest = four.x + four.y + four.z + four.w - INFINITY;
   for (int i = threadIdx.x; i < columns; i += 32)
     largest = fmaxf(largest, in[i]);
   for (int offset = 16; offset > 0; offset /= 2)

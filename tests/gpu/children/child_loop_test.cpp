@@ -238,10 +238,10 @@ TEST_CASE_FIXTURE(child_fixture, "stop kills what runs, answers everybody and ta
 }
 
 TEST_CASE_FIXTURE(child_fixture, "when the callback is called no process of the group is left") {
-  const auto answer = run(fake("leaves_helper"));
+  const auto answer = run(fake("leaves_process"));
   CHECK(answer.end == child_end::done);
   const auto line = lines_of(answer, child_line_kind::sample).at(0);
-  CHECK(is_dead(line.at("helper").get<int>()));
+  CHECK(is_dead(line.at("left").get<int>()));
   CHECK(kill(-line.at("pid").get<pid_t>(), 0) == -1);
 }
 

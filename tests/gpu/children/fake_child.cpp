@@ -79,6 +79,14 @@ pid_t start_helper() {
   return pid;
 }
 
+/// A process of our group that holds on to our descriptors and does not die with us.
+pid_t start_leftover() {
+  const pid_t pid = fork();
+  if (pid == 0)
+    wait_for_ever();
+  return pid;
+}
+
 /// Plays the main process: `fake-child main JOBS_FOLDER PROGRAM_FOLDER` starts a child with a
 /// helper and waits to be killed.
 int play_main(const std::string& jobs, const std::string& programs) {
@@ -141,15 +149,13 @@ int main(int argc, char** argv) {
       fmt::print("{}\n", std::string(63, 'z'));
   if (mode == "surroundings")
     to.sample(surroundings());
-  if (mode == "with_helper" || mode == "leaves_helper") {
-    to.sample({{"helper", start_helper()}, {"pid", getpid()}});
-    if (mode == "with_helper") {
-      if (auto file = fopen("pids", "w")) {
-        fmt::print(file, "ready\n");
-        fclose(file);
-      }
-      wait_for_ever();
-    }
+  if (mode == "leaves_process")
+    to.sample({{"left", start_leftover()}, {"pid", getpid()}});
+  if (mode == "with_helper") {
+    start_helper();
+    if (auto file = fopen("ready", "w"))
+      fclose(file);
+    wait_for_ever();
   }
   to.phase("working");
   to.sample({{"answer", 42}});

@@ -137,9 +137,9 @@ TEST_CASE_FIXTURE(
   const auto orphan = jobs_folder + "/orphan";
   const started_process main_process({fake_child_program(), "main", jobs_folder, program_folder()});
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (!std::filesystem::exists(orphan + "/pids") && std::chrono::steady_clock::now() < end)
+  while (!std::filesystem::exists(orphan + "/ready") && std::chrono::steady_clock::now() < end)
     poll(nullptr, 0, 5);
-  REQUIRE(std::filesystem::exists(orphan + "/pids"));
+  REQUIRE(std::filesystem::exists(orphan + "/ready"));
   pid_t child = -1;
   std::ifstream(orphan + "/pgid") >> child;
   REQUIRE(child > 1);

@@ -1,4 +1,5 @@
 #include "tests/gpu/mock/ptx/corpus_cases.hpp"
+#include "tests/gpu/mock/ptx/ptx_run.hpp"
 
 #include <fstream>
 #include <iterator>
