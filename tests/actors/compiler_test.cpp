@@ -44,7 +44,8 @@ struct one_compiler : actor_fixture {
     auto proposed = propose_for(*run.context, work);
     REQUIRE_MESSAGE(proposed, (proposed ? "" : proposed.error().what));
     auto c = proposed->candidate;
-    c.source = *run.context->blobs->put(*run.context->blobs->get(c.source) + "// " + comment + "\n");
+    c.source =
+      *run.context->blobs->put(*run.context->blobs->get(c.source) + "// " + comment + "\n");
     c.hash = c.source.sha256;
     return c;
   }
@@ -72,7 +73,8 @@ TEST_CASE_FIXTURE(one_compiler, "a candidate becomes units whose code is in the 
   CHECK(children->requests[0].profile == child_profile::compiler);
   auto data = nlohmann::json::parse(journal->last("compiled").data);
   CHECK(data.at("status") == "PASSED");
-  CHECK_MESSAGE(std::filesystem::is_empty(run.context->jobs()), "the job's folder goes with the job");
+  CHECK_MESSAGE(
+    std::filesystem::is_empty(run.context->jobs()), "the job's folder goes with the job");
 }
 
 TEST_CASE_FIXTURE(one_compiler, "what was compiled once is not compiled again") {
@@ -85,7 +87,8 @@ TEST_CASE_FIXTURE(one_compiler, "what was compiled once is not compiled again") 
   CHECK(children->requests.size() == 1);
 }
 
-TEST_CASE_FIXTURE(one_compiler, "a candidate that does not compile is an answer, and it is remembered") {
+TEST_CASE_FIXTURE(
+  one_compiler, "a candidate that does not compile is an answer, and it is remembered") {
   children->script = [](const child_request& what) {
     child_manner refuses;
     refuses.compile = verdict_status::compile_error;
@@ -121,7 +124,8 @@ TEST_CASE_FIXTURE(one_compiler, "a blob that is gone is our failure, not the can
   CHECK(refusal(compile(c)).code == errc::not_found);
 }
 
-TEST_CASE_FIXTURE(one_compiler, "a compiler child that dies, lies or says too little fails the request") {
+TEST_CASE_FIXTURE(
+  one_compiler, "a compiler child that dies, lies or says too little fails the request") {
   std::string part;
   children->script = [&](const child_request& what) -> std::optional<scripted_child> {
     if (part == "killed by signal 9") {
@@ -145,10 +149,18 @@ TEST_CASE_FIXTURE(one_compiler, "a compiler child that dies, lies or says too li
   };
   begin();
   auto code = errc::child_failed;
-  SUBCASE("dies") { part = "killed by signal 9"; }
-  SUBCASE("says nothing") { part = "no answer for unit"; }
-  SUBCASE("names a file elsewhere") { part = "no file of its folder"; }
-  SUBCASE("writes no JSON") { part = "compiler: "; }
+  SUBCASE("dies") {
+    part = "killed by signal 9";
+  }
+  SUBCASE("says nothing") {
+    part = "no answer for unit";
+  }
+  SUBCASE("names a file elsewhere") {
+    part = "no file of its folder";
+  }
+  SUBCASE("writes no JSON") {
+    part = "compiler: ";
+  }
   SUBCASE("is not started") {
     part = "queue";
     code = errc::queue_full;
@@ -166,7 +178,8 @@ TEST_CASE_FIXTURE(one_compiler, "a compiler child that dies, lies or says too li
   CHECK_MESSAGE(answer(again), "the slot is free again, and a failure is not cached");
 }
 
-TEST_CASE_FIXTURE(one_compiler, "no more compilers run than there are slots; the others wait in order") {
+TEST_CASE_FIXTURE(
+  one_compiler, "no more compilers run than there are slots; the others wait in order") {
   begin(2, 1);
   auto a = compile(candidate("a")), b = compile(candidate("b")), c = compile(candidate("c"));
   CHECK(children->requests.size() == 2);
@@ -179,7 +192,8 @@ TEST_CASE_FIXTURE(one_compiler, "no more compilers run than there are slots; the
   CHECK(answer(c));
 }
 
-TEST_CASE_FIXTURE(one_compiler, "whoever waits when the compiler ends is told, and its children are cancelled") {
+TEST_CASE_FIXTURE(
+  one_compiler, "whoever waits when the compiler ends is told, and its children are cancelled") {
   begin(1);
   auto running = compile(candidate("a")), waits = compile(candidate("b"));
   end(whom, caf::exit_reason::kill);

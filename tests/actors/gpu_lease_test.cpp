@@ -371,6 +371,34 @@ TEST_CASE_FIXTURE(one_gpu, "who neither waits nor holds is not watched, and may 
 }
 
 TEST_CASE_FIXTURE(
+  one_gpu, "a verified that belongs to no started lease does not let go of its holder") {
+  request(anna, 1);
+  report(executor, device_state::verified, 1);
+  CHECK(gpu().phase == gpu_phase::granted);
+  end(anna.handle, caf::exit_reason::kill);
+  CHECK(gpu().phase == gpu_phase::verifying);
+}
+
+TEST_CASE_FIXTURE(one_gpu, "a number that was cancelled may be used again at once") {
+  request(anna, 1);
+  CHECK(command(anna, lease_verb::cancel, 1).applied);
+  request(anna, 1);
+  request(anna, 2);
+  report(executor, device_state::verified, 1);
+  REQUIRE(anna->grants.size() == 2);
+  end(anna.handle, caf::exit_reason::kill);
+  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(waiting() == 0);
+}
+
+TEST_CASE_FIXTURE(one_gpu, "a cancel without a sender does nothing") {
+  lease_command cancel;
+  cancel.verb = lease_verb::cancel;
+  tell(broker, cancel);
+  CHECK(alive(broker));
+}
+
+TEST_CASE_FIXTURE(
   one_gpu, "a holder that asks again while its last lease is being verified stays known") {
   request(anna, 1);
   report(executor, device_state::active, 1);
@@ -389,6 +417,14 @@ TEST_CASE_FIXTURE(one_gpu, "at its end the broker tells everybody who waits") {
   settle();
   REQUIRE(ben->ended.size() == 1);
   CHECK(ben->ended[0].request == 5);
+}
+
+TEST_CASE_FIXTURE(one_gpu, "the end of the broker is no news for whoever is done") {
+  request(anna, 1);
+  report(executor, device_state::active, 1);
+  release(1);
+  end(broker);
+  CHECK(anna->ended.empty());
 }
 
 TEST_CASE_FIXTURE(one_gpu, "the log tells the life of a lease") {

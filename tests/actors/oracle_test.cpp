@@ -62,7 +62,8 @@ TEST_CASE_FIXTURE(one_oracle, "a reference that raises is an answer") {
   CHECK(made->reason.find("raised") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(one_oracle, "a child that dies, answers too little or failed by itself is child_failed") {
+TEST_CASE_FIXTURE(
+  one_oracle, "a child that dies, answers too little or failed by itself is child_failed") {
   SUBCASE("dies") {
     children->script = [](const child_request&) {
       return scripted_child{child_that_says({}, child_end::no_done), {}, {}};
@@ -104,7 +105,8 @@ TEST_CASE_FIXTURE(one_oracle, "a problem that cannot be prepared here is an answ
   CHECK(children->requests.empty());
 }
 
-TEST_CASE_FIXTURE(one_oracle, "whoever waits when the oracle ends is told, and its child is cancelled") {
+TEST_CASE_FIXTURE(
+  one_oracle, "whoever waits when the oracle ends is told, and its child is cancelled") {
   children->script = [](const child_request&) { return std::nullopt; };
   begin();
   auto asked = prepare();

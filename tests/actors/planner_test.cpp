@@ -156,7 +156,8 @@ std::optional<result<prepared_problem>> broken(const std::string&) {
 
 } // namespace
 
-TEST_CASE_FIXTURE(planned, "a request waits until there is work, and the whole attempt is in the log") {
+TEST_CASE_FIXTURE(
+  planned, "a request waits until there is work, and the whole attempt is in the log") {
   oracle->script = [](const std::string&) { return std::nullopt; };
   begin();
   auto w = make_fake_holder(*this);
@@ -193,7 +194,8 @@ TEST_CASE_FIXTURE(planned, "a key is given to one attempt only") {
   CHECK(refused->taken == std::vector<std::string>{"k"});
 }
 
-TEST_CASE_FIXTURE(planned, "a second summary of an attempt, and one that nobody gave out, change nothing") {
+TEST_CASE_FIXTURE(
+  planned, "a second summary of an attempt, and one that nobody gave out, change nothing") {
   begin();
   auto w = make_fake_holder(*this);
   auto work = assigned(request(w, "w-0"));
@@ -205,7 +207,8 @@ TEST_CASE_FIXTURE(planned, "a second summary of an attempt, and one that nobody 
   CHECK(journal->count("attempt_finished") == 1);
 }
 
-TEST_CASE_FIXTURE(planned, "a worker that dies gives its attempt back, and the next one gets work") {
+TEST_CASE_FIXTURE(
+  planned, "a worker that dies gives its attempt back, and the next one gets work") {
   mind.attempt_budget = 1; // Nothing else could be given out.
   begin();
   auto a = make_fake_holder(*this), b = make_fake_holder(*this);
@@ -232,7 +235,8 @@ TEST_CASE_FIXTURE(planned, "a worker that dies while it waits is forgotten") {
   assigned(waits);
 }
 
-TEST_CASE_FIXTURE(planned, "a drain stops whoever waits, lets the attempts in flight end, and ends the run") {
+TEST_CASE_FIXTURE(
+  planned, "a drain stops whoever waits, lets the attempts in flight end, and ends the run") {
   mind.attempt_budget = 1;
   begin();
   auto a = make_fake_holder(*this), b = make_fake_holder(*this);
@@ -251,7 +255,8 @@ TEST_CASE_FIXTURE(planned, "a drain stops whoever waits, lets the attempts in fl
   CHECK_MESSAGE(ends->size() == 1, "told once");
 }
 
-TEST_CASE_FIXTURE(planned, "the wall-clock budget ends the run also when nobody asks and nothing comes") {
+TEST_CASE_FIXTURE(
+  planned, "the wall-clock budget ends the run also when nobody asks and nothing comes") {
   mind.wall_budget = 10s;
   oracle->script = [](const std::string&) { return std::nullopt; }; // Never.
   begin();
@@ -276,7 +281,8 @@ TEST_CASE_FIXTURE(planned, "a preparation that fails for a reason of ours is tri
   begin();
   CHECK(oracle->asked.size() == 3);
   CHECK(journal->count("prepare_retried") == 2);
-  CHECK(journal->last("problem_finished").reason.find("the oracle child died") != std::string::npos);
+  CHECK(
+    journal->last("problem_finished").reason.find("the oracle child died") != std::string::npos);
   REQUIRE(ends->size() == 1);
   CHECK(scorer->prepared.empty());
 }

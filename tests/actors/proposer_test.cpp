@@ -30,7 +30,8 @@ struct with_proposer : actor_fixture {
 
 } // namespace
 
-TEST_CASE_FIXTURE(with_proposer, "a search proposes a stored candidate, the same for equal assignments") {
+TEST_CASE_FIXTURE(
+  with_proposer, "a search proposes a stored candidate, the same for equal assignments") {
   auto first = proposed();
   REQUIRE_MESSAGE(first.kind == proposal_kind::candidate, first.reason);
   CHECK(run.context->blobs->has(first.candidate.source));
@@ -64,7 +65,8 @@ TEST_CASE_FIXTURE(with_proposer, "a problem without a graph has no candidate") {
   CHECK(proposed().kind == proposal_kind::no_candidate);
 }
 
-TEST_CASE_FIXTURE(with_proposer, "what is missing or broken is an error, and the proposer lives on") {
+TEST_CASE_FIXTURE(
+  with_proposer, "what is missing or broken is an error, and the proposer lives on") {
   SUBCASE("unknown problem") {
     work.id.problem = "max";
     CHECK(refusal(propose()).code == errc::not_found);

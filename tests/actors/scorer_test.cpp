@@ -101,8 +101,8 @@ TEST_CASE_FIXTURE(one_scorer, "the baseline sets T_b, and candidates are held ag
 TEST_CASE_FIXTURE(one_scorer, "a wrong output is no baseline and no success") {
   manner.judge = verdict_status::incorrect_numerical;
   begin();
-  CHECK(judged(about(attempt_kind::baseline, 8'000, 1)).status
-        == verdict_status::incorrect_numerical);
+  CHECK(
+    judged(about(attempt_kind::baseline, 8'000, 1)).status == verdict_status::incorrect_numerical);
   manner.judge = verdict_status::passed;
   CHECK(judged(about(attempt_kind::search, 4'000, 2)).workloads.at(0).baseline_ns == 0);
 }

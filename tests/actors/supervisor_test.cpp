@@ -1,5 +1,5 @@
-#include "actors/supervisor.hpp"
 #include "actors/rehearsal.hpp"
+#include "actors/supervisor.hpp"
 #include "tests/support/actor_fixture.hpp"
 
 #include <doctest/doctest.h>
@@ -71,9 +71,10 @@ struct some_worker final : member_of_run<worker_actor::base> {
       [](const lease_granted&, const caf::strong_actor_ptr&) {}, [](const lease_ended&) {},
       [this](const peer_restarted& peer, const caf::strong_actor_ptr& handle) {
         memory_->announced.push_back(who_ + "<-" + to_string(peer.which));
-        CHECK(handle == memory_->last[peer.which == role::proposer
-                             ? "proposer-" + who_.substr(who_.find('-') + 1)
-                             : to_string(peer.which)]);
+        CHECK(handle
+          == memory_
+               ->last[peer.which == role::proposer ? "proposer-" + who_.substr(who_.find('-') + 1)
+                                                   : to_string(peer.which)]);
       },
       [](const tick&) {}};
   }
@@ -245,7 +246,8 @@ TEST_CASE_FIXTURE(whole_run, "a run without children has no front for them") {
   check_end("done", true);
 }
 
-TEST_CASE_FIXTURE(whole_run, "an actor that will not end holds the shutdown up for one grace, and is killed") {
+TEST_CASE_FIXTURE(
+  whole_run, "an actor that will not end holds the shutdown up for one grace, and is killed") {
   memory->stubborn = "gpu-1";
   begin();
   tell(whom, run_ended{"done", true});
@@ -308,7 +310,8 @@ TEST_CASE_FIXTURE(whole_run, "a compiler is replaced after a while and announced
   CHECK(nlohmann::json::parse(journal->last("actor_restarted").data).at("actor") == "compiler");
 }
 
-TEST_CASE_FIXTURE(whole_run, "a proposer is announced to its own worker, an oracle to the planner") {
+TEST_CASE_FIXTURE(
+  whole_run, "a proposer is announced to its own worker, an oracle to the planner") {
   begin();
   kill("proposer-1");
   kill("oracle");
@@ -329,7 +332,8 @@ TEST_CASE_FIXTURE(whole_run, "a worker and a gpu are replaced and set to work") 
   check_end("done", true);
 }
 
-TEST_CASE_FIXTURE(whole_run, "each restart waits twice as long, up to a cap, and their number is limited") {
+TEST_CASE_FIXTURE(
+  whole_run, "each restart waits twice as long, up to a cap, and their number is limited") {
   config.back_off_max = 500ms;
   begin();
   std::vector<std::chrono::milliseconds> waits{100ms, 200ms, 400ms, 500ms, 500ms};
@@ -348,10 +352,18 @@ TEST_CASE_FIXTURE(whole_run, "each restart waits twice as long, up to a cap, and
 
 TEST_CASE_FIXTURE(whole_run, "the death of one that cannot be replaced ends the run, not clean") {
   std::string who;
-  SUBCASE("planner") { who = "planner"; }
-  SUBCASE("gpu_lease") { who = "gpu_lease"; }
-  SUBCASE("scorer") { who = "scorer"; }
-  SUBCASE("child_front") { who = "child_front"; }
+  SUBCASE("planner") {
+    who = "planner";
+  }
+  SUBCASE("gpu_lease") {
+    who = "gpu_lease";
+  }
+  SUBCASE("scorer") {
+    who = "scorer";
+  }
+  SUBCASE("child_front") {
+    who = "child_front";
+  }
   begin();
   kill(who);
   check_end(" died: ", false);

@@ -25,13 +25,12 @@ public:
     : planner_actor::base(config), memory_(std::move(memory)) {}
 
   behavior_type make_behavior() override {
-    return {
-      [this](const work_request&) -> caf::result<work_reply> {
-        ++memory_->asked;
-        auto reply = make_response_promise<work_reply>();
-        memory_->waiting.push_back(reply);
-        return reply;
-      },
+    return {[this](const work_request&) -> caf::result<work_reply> {
+              ++memory_->asked;
+              auto reply = make_response_promise<work_reply>();
+              memory_->waiting.push_back(reply);
+              return reply;
+            },
       [this](const claim_request& what) {
         memory_->claims.push_back(what);
         return claim_reply{true, {}};
@@ -165,7 +164,8 @@ struct one_worker : actor_fixture {
       out.candidate.hash = out.candidate.key;
       return out;
     };
-    compiler->script = [](const compile_request& what) -> std::optional<result<compiled_candidate>> {
+    compiler->script = [](
+                         const compile_request& what) -> std::optional<result<compiled_candidate>> {
       compiled_candidate out;
       out.candidate = what.candidate.hash;
       out.status = verdict_status::passed;
@@ -228,7 +228,8 @@ std::optional<result<T>> refuses(errc code, const char* what) {
 
 } // namespace
 
-TEST_CASE_FIXTURE(one_worker, "an attempt goes through all its steps, and the next one is asked for") {
+TEST_CASE_FIXTURE(
+  one_worker, "an attempt goes through all its steps, and the next one is asked for") {
   begin();
   CHECK(planner->asked == 1);
   assign();
@@ -273,7 +274,8 @@ TEST_CASE_FIXTURE(one_worker, "a proposer without an idea ends the attempt as ex
   CHECK(only().outcome == attempt_outcome::exhausted);
 }
 
-TEST_CASE_FIXTURE(one_worker, "each part that fails ends the attempt as infrastructure and says how") {
+TEST_CASE_FIXTURE(
+  one_worker, "each part that fails ends the attempt as infrastructure and says how") {
   SUBCASE("proposer") {
     proposer->script = [](auto&) { return refuses<proposal>(errc::io_failed, "no disk"); };
     begin();
@@ -281,8 +283,9 @@ TEST_CASE_FIXTURE(one_worker, "each part that fails ends the attempt as infrastr
     check_broken("no disk");
   }
   SUBCASE("compiler") {
-    compiler->script
-      = [](auto&) { return refuses<compiled_candidate>(errc::child_failed, "it died"); };
+    compiler->script = [](auto&) {
+      return refuses<compiled_candidate>(errc::child_failed, "it died");
+    };
     begin();
     assign();
     check_broken("it died");
@@ -312,7 +315,8 @@ TEST_CASE_FIXTURE(one_worker, "each part that fails ends the attempt as infrastr
   }
 }
 
-TEST_CASE_FIXTURE(one_worker, "an answer that never comes ends the attempt at its deadline, not before") {
+TEST_CASE_FIXTURE(
+  one_worker, "an answer that never comes ends the attempt at its deadline, not before") {
   attempt_limits limits;
   std::chrono::nanoseconds wait{0};
   SUBCASE("proposer") {
@@ -352,7 +356,8 @@ TEST_CASE_FIXTURE(one_worker, "an answer that never comes ends the attempt at it
   check_broken("no answer in time");
 }
 
-TEST_CASE_FIXTURE(one_worker, "a wait that is given up is cancelled, a GPU that is given up is released") {
+TEST_CASE_FIXTURE(
+  one_worker, "a wait that is given up is cancelled, a GPU that is given up is released") {
   begin();
   assign();
   SUBCASE("waiting") {
@@ -413,7 +418,8 @@ TEST_CASE_FIXTURE(one_worker, "a failure of a step that is over does not cut the
   CHECK(planner->asked == 2);
 }
 
-TEST_CASE_FIXTURE(one_worker, "a lease that is taken back ends the attempt, and nothing is given back twice") {
+TEST_CASE_FIXTURE(
+  one_worker, "a lease that is taken back ends the attempt, and nothing is given back twice") {
   gpu->script = [](auto&) { return std::optional<scripted_measurement>{}; };
   begin();
   assign();
@@ -423,39 +429,46 @@ TEST_CASE_FIXTURE(one_worker, "a lease that is taken back ends the attempt, and 
   CHECK(broker->commands.empty());
 }
 
-TEST_CASE_FIXTURE(one_worker, "a compiler that is gone is waited for, and its successor gets the work") {
+TEST_CASE_FIXTURE(
+  one_worker, "a compiler that is gone is waited for, and its successor gets the work") {
   begin();
   end(compiler_handle, caf::exit_reason::kill);
   assign();
   advance(1min);
   CHECK(planner->summaries.empty());
   compiler_handle = spawn<fake_compiler>(compiler);
-  tell(whom, peer_restarted{role::compiler}, caf::actor_cast<caf::strong_actor_ptr>(compiler_handle));
+  tell(
+    whom, peer_restarted{role::compiler}, caf::actor_cast<caf::strong_actor_ptr>(compiler_handle));
   CHECK(compiler->requests.size() == 1);
   grant();
   CHECK(only().outcome == attempt_outcome::judged);
 }
 
-TEST_CASE_FIXTURE(one_worker, "a proposer that is gone is waited for, and a compiler does not stand in for it") {
+TEST_CASE_FIXTURE(
+  one_worker, "a proposer that is gone is waited for, and a compiler does not stand in for it") {
   begin();
   end(proposer_handle, caf::exit_reason::kill);
   assign();
-  tell(whom, peer_restarted{role::compiler}, caf::actor_cast<caf::strong_actor_ptr>(compiler_handle));
+  tell(
+    whom, peer_restarted{role::compiler}, caf::actor_cast<caf::strong_actor_ptr>(compiler_handle));
   CHECK(proposer->requests.empty());
   proposer_handle = spawn<fake_proposer>(proposer);
-  tell(whom, peer_restarted{role::proposer}, caf::actor_cast<caf::strong_actor_ptr>(proposer_handle));
+  tell(
+    whom, peer_restarted{role::proposer}, caf::actor_cast<caf::strong_actor_ptr>(proposer_handle));
   CHECK(proposer->requests.size() == 1);
   CHECK(compiler->requests.size() == 1);
 }
 
-TEST_CASE_FIXTURE(one_worker, "a successor that never comes ends the attempt at the step's deadline") {
+TEST_CASE_FIXTURE(
+  one_worker, "a successor that never comes ends the attempt at the step's deadline") {
   begin();
   end(compiler_handle, caf::exit_reason::kill);
   assign();
   advance(attempt_limits{}.compile);
   check_broken("no answer in time");
   compiler_handle = spawn<fake_compiler>(compiler);
-  tell(whom, peer_restarted{role::compiler}, caf::actor_cast<caf::strong_actor_ptr>(compiler_handle));
+  tell(
+    whom, peer_restarted{role::compiler}, caf::actor_cast<caf::strong_actor_ptr>(compiler_handle));
   CHECK_MESSAGE(compiler->requests.empty(), "what was held is of an attempt that is over");
 }
 
@@ -485,7 +498,8 @@ TEST_CASE_FIXTURE(one_worker, "an exception at the start of an attempt kills the
   CHECK(planner->summaries.empty());
 }
 
-TEST_CASE_FIXTURE(one_worker, "a worker that is stopped asks no more and lives until its owner ends it") {
+TEST_CASE_FIXTURE(
+  one_worker, "a worker that is stopped asks no more and lives until its owner ends it") {
   begin();
   auto to = planner->waiting.front();
   planner->waiting.clear();

@@ -1,4 +1,4 @@
-#include "corpus.hpp"
+#include "tests/kernels/corpus.hpp"
 #include "kernels/baseline.hpp"
 #include "protocol/plan.hpp"
 #include "protocol/resolve.hpp"

@@ -1,4 +1,4 @@
-#include "corpus.hpp"
+#include "tests/kernels/corpus.hpp"
 #include "kernels/native/native_reference.hpp"
 #include "kernels/work_count.hpp"
 #include "tensors/codec.hpp"

@@ -1,4 +1,4 @@
-#include "corpus.hpp"
+#include "tests/kernels/corpus.hpp"
 
 #include <cstdlib>
 #include <doctest/doctest.h>

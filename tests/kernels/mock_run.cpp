@@ -1,4 +1,4 @@
-#include "mock_run.hpp"
+#include "tests/kernels/mock_run.hpp"
 
 #include "gpu/mock/mock_device.hpp"
 #include "protocol/plan.hpp"

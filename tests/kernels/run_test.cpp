@@ -1,8 +1,8 @@
-#include "corpus.hpp"
+#include "tests/kernels/corpus.hpp"
 #include "kernels/baseline.hpp"
 #include "kernels/fusion.hpp"
 #include "kernels/template_space.hpp"
-#include "mock_run.hpp"
+#include "tests/kernels/mock_run.hpp"
 
 #include <algorithm>
 #include <cmath>

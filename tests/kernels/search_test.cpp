@@ -1,4 +1,4 @@
-#include "corpus.hpp"
+#include "tests/kernels/corpus.hpp"
 #include "kernels/search.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "corpus.hpp"
+#include "tests/kernels/corpus.hpp"
 #include "kernels/fusion.hpp"
 #include "kernels/template_space.hpp"
 #include "protocol/plan.hpp"

@@ -19,7 +19,9 @@ struct resolve_fixture {
   gristmill::ordered_json variant = {{"name", "v"}, {"steps", gristmill::ordered_json::array()}};
 
   resolve_fixture() {
-    using namespace gristmill;
+    using gristmill::axis_kind;
+    using gristmill::dtype;
+    using gristmill::make_scalar;
     def.axes = {{"M", axis_kind::variable, 0, "", ""}, {"K", axis_kind::constant, 64, "", ""}};
     def.inputs = {{"x", dtype::bfloat16, false, {"M", "K"}, ""},
       {"w", dtype::float16, false, {"K"}, ""}, {"bits", dtype::boolean, false, {"M"}, ""},

@@ -1,4 +1,4 @@
-#include "resolve_fixture.hpp"
+#include "tests/protocol/resolve_fixture.hpp"
 
 #include <cstring>
 

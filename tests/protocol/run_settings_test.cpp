@@ -121,7 +121,8 @@ TEST_CASE("an unknown key is refused with its line and the nearest known one") {
 }
 
 TEST_CASE("a value of the wrong type is refused with its line and what it must be") {
-  CHECK(has(refused("[run]\nseed = 1\ngpus = 2\n"), "gristmill.toml:3: run.gpus: must be a string"));
+  CHECK(
+    has(refused("[run]\nseed = 1\ngpus = 2\n"), "gristmill.toml:3: run.gpus: must be a string"));
   CHECK(has(refused("[run]\nworkers = \"4\"\n"), "run.workers: must be a whole number"));
   CHECK(has(refused("[run]\nworkers = -1\n"), "run.workers"));
   CHECK(has(refused("[run]\nworkers = 4294967296\n"), "run.workers"));

@@ -12,22 +12,24 @@ using nlohmann::json;
 namespace {
 
 event about(std::string kind, std::string problem, json data, std::string reason = {}) {
-  return {.kind = std::move(kind), .problem = std::move(problem), .reason = std::move(reason),
+  return {.kind = std::move(kind),
+    .problem = std::move(problem),
+    .reason = std::move(reason),
     .data = data.dump()};
 }
 
 event start_of(std::vector<std::string> problems) {
   return about("run_started", "",
-    {{"gpus", "mock:h200:2"}, {"toolchain", "clang-19.1.7"}, {"time_note", "MODELLED"},
-      {"seed", 7}, {"seed_given", true}, {"problems", problems}});
+    {{"gpus", "mock:h200:2"}, {"toolchain", "clang-19.1.7"}, {"time_note", "MODELLED"}, {"seed", 7},
+      {"seed_given", true}, {"problems", problems}});
 }
 
 event end_of(std::string reason, bool clean = true) {
   return about("run_ended", "", {{"clean", clean}}, std::move(reason));
 }
 
-event prepared(const std::string& problem, const std::string& status = "PASSED",
-  std::string reason = {}) {
+event prepared(
+  const std::string& problem, const std::string& status = "PASSED", std::string reason = {}) {
   return about("problem_prepared", problem, {{"status", status}}, std::move(reason));
 }
 
@@ -70,8 +72,9 @@ size_t widest_line(const std::string& text) {
   size_t widest = 0;
   std::istringstream lines{text};
   for (std::string line; std::getline(lines, line);)
-    widest = std::max(widest, static_cast<size_t>(std::count_if(line.begin(), line.end(),
-                                [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; })));
+    widest = std::max(widest,
+      static_cast<size_t>(std::count_if(line.begin(), line.end(),
+        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; })));
   return widest;
 }
 
@@ -118,7 +121,7 @@ TEST_CASE("the best passed candidate of a problem makes its row") {
 
 TEST_CASE("each way in which a problem ends has its status") {
   auto t = table_of({start_of({"a-unprepared", "b-no-verdict", "c-baseline-only", "d-bad-baseline",
-                      "e-wrong", "f-invalid", "g-no-candidate"}),
+                       "e-wrong", "f-invalid", "g-no-candidate"}),
     prepared("b-no-verdict"), prepared("c-baseline-only"),
     verdict_on("c-baseline-only", "baseline", "PASSED", 4000, 1.0), prepared("d-bad-baseline"),
     about("problem_finished", "d-bad-baseline", json::object(), "baseline failed: TIMEOUT: slow"),
@@ -129,8 +132,9 @@ TEST_CASE("each way in which a problem ends has its status") {
   std::vector<std::string> statuses;
   for (const auto& row : t.problems)
     statuses.push_back(row.status);
-  CHECK(statuses == std::vector<std::string>{"not prepared", "no verdict", "no candidate",
-                      "baseline failed", "INCORRECT_NUMERICAL", "INVALID_REFERENCE", "no candidate"});
+  CHECK(statuses
+    == std::vector<std::string>{"not prepared", "no verdict", "no candidate", "baseline failed",
+      "INCORRECT_NUMERICAL", "INVALID_REFERENCE", "no candidate"});
   CHECK(t.problems[5].reason == "workload u: it raised");
   CHECK(t.problems[2].best_ns == 4000);
   CHECK_MESSAGE(t.summary.with_baseline == 2, "a failed problem with a baseline counts 1.0x");
@@ -243,11 +247,11 @@ TEST_CASE("the text keeps to its columns whatever strangers wrote") {
 }
 
 TEST_CASE("the JSON has every row and parses, also with bytes that are no UTF-8") {
-  auto t = table_of({start_of({"p"}), prepared("p"),
-    verdict_on("p", "baseline", "PASSED", 4000, 1.0),
-    verdict_on("p", "search", "PASSED", 1000, 4.0),
-    finished("p", "planted", "judged", 5, {{"key", "k"}, {"status", "PASSED"}}),
-    end_of("drained", false)});
+  auto t =
+    table_of({start_of({"p"}), prepared("p"), verdict_on("p", "baseline", "PASSED", 4000, 1.0),
+      verdict_on("p", "search", "PASSED", 1000, 4.0),
+      finished("p", "planted", "judged", 5, {{"key", "k"}, {"status", "PASSED"}}),
+      end_of("drained", false)});
   t.digest = "abc";
   t.problems[0].reason = "\xff broken";
   auto out = json::parse(to_json(t));

@@ -13,8 +13,8 @@ namespace gristmill::test {
 
 namespace {
 
-constexpr const char* workloads
-  = R"({"axes":{"rows":4,"classes":8},"inputs":{"logits":{"type":"random"}},"uuid":"even-4x8","tolerance":{"max_atol":1e-06,"max_rtol":0.0001,"required_matched_ratio":1.0}}
+constexpr const char* workloads =
+  R"({"axes":{"rows":4,"classes":8},"inputs":{"logits":{"type":"random"}},"uuid":"even-4x8","tolerance":{"max_atol":1e-06,"max_rtol":0.0001,"required_matched_ratio":1.0}}
 {"axes":{"rows":3,"classes":5},"inputs":{"logits":{"type":"random"}},"uuid":"odd-3x5","tolerance":{"max_atol":1e-06,"max_rtol":0.0001,"required_matched_ratio":1.0}}
 )";
 
@@ -109,8 +109,8 @@ small_run::small_run(const std::vector<std::string>& problems) {
   made->blobs = std::make_shared<blob_store>(must(blob_store::open(folder.path / "blobs")));
   auto softmax = must(builtin_problem("softmax"));
   for (const auto& name : problems)
-    made->problems.emplace(name,
-      must(problem_from_texts(name, softmax.definition_text, workloads, softmax.graph_json)));
+    made->problems.emplace(
+      name, must(problem_from_texts(name, softmax.definition_text, workloads, softmax.graph_json)));
   made->secret.fill(7);
   made->seed = 1;
   made->device_model = "h200";
@@ -138,9 +138,15 @@ std::vector<std::string> child_lines(const child_request& request, const child_m
   case job_kind::compile:
     add_compile(what.compile, request.job_directory, manner.compile, samples);
     break;
-  case job_kind::prepare: add_prepare(what.prepare, manner.prepare, samples); break;
-  case job_kind::run: add_run(what.run, manner, samples); break;
-  case job_kind::judge: add_judge(what.judge, manner.judge, samples); break;
+  case job_kind::prepare:
+    add_prepare(what.prepare, manner.prepare, samples);
+    break;
+  case job_kind::run:
+    add_run(what.run, manner, samples);
+    break;
+  case job_kind::judge:
+    add_judge(what.judge, manner.judge, samples);
+    break;
   }
   std::vector<std::string> lines;
   for (const auto& body : samples)

@@ -29,7 +29,8 @@ void check_gpus(const faulty_outcome& run) {
       CHECK_MESSAGE(!g.held, "two holders");
       CHECK_MESSAGE(e.token > g.token, "a token came back");
       g = {e.token, true, false};
-    } else if (e.kind == "lease_release" || e.kind == "lease_revoke" || e.kind == "lease_withdraw") {
+    } else if (e.kind == "lease_release" || e.kind == "lease_revoke"
+      || e.kind == "lease_withdraw") {
       CHECK(e.token == g.token);
       CHECK_MESSAGE(!g.lease_over, "a lease ended twice");
       g.lease_over = true;

@@ -56,7 +56,8 @@ struct faulty_run : actor_fixture {
   fake_child_front children = make_fake_child_front(*this);
   faulty_outcome out;
   std::map<std::string, caf::strong_actor_ptr> last;
-  /// Of a hundred: children that die, lie or never answer; candidates that are bad; workers that die.
+  /// Of a hundred: children that die, lie or never answer; candidates that are bad; workers that
+  /// die.
   uint64_t children_bad = 0, candidates_bad = 0, workers_bad = 0;
   size_t runners = 0;
   size_t journal_fails_after = 0;
@@ -112,15 +113,24 @@ struct faulty_run : actor_fixture {
     does.after = std::chrono::milliseconds{draw(5000)};
     if (happens(children_bad)) {
       switch (draw(6)) {
-      case 0: return std::nullopt; // Never, unless somebody cancels it.
-      case 1: does.error = failure{errc::queue_full, "too many children"}; return does;
-      case 2: does.after = 1min; break; // Far too late.
+      case 0:
+        return std::nullopt; // Never, unless somebody cancels it.
+      case 1:
+        does.error = failure{errc::queue_full, "too many children"};
+        return does;
+      case 2:
+        does.after = 1min;
+        break; // Far too late.
       case 3:
         does.result = child_that_says({}, child_end::no_done);
         does.result.status = 128 + 9;
         return does;
-      case 4: does.result = child_that_says({}, child_end::deadline); return does;
-      default: does.result = child_that_says({"{\"line\":\"done\"}"}); return does;
+      case 4:
+        does.result = child_that_says({}, child_end::deadline);
+        return does;
+      default:
+        does.result = child_that_says({"{\"line\":\"done\"}"});
+        return does;
       }
     }
     child_manner manner;
@@ -244,8 +254,8 @@ struct faulty_run : actor_fixture {
     for (uint64_t i = 0; i < strikes; ++i) {
       time.run_for(std::chrono::milliseconds{draw(20'000)});
       // A child that outlives its executor must obey: nobody else watches it.
-      auto who = std::vector<std::string>{"compiler", "oracle", "proposer", "worker", "gpu"}[draw(
-        children->obeys_cancel ? 5 : 4)];
+      auto who = std::vector<std::string>{
+        "compiler", "oracle", "proposer", "worker", "gpu"}[draw(children->obeys_cancel ? 5 : 4)];
       if (out.ends.empty() && last[who])
         caf::anon_send_exit(last[who], caf::exit_reason::kill);
     }

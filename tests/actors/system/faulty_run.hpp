@@ -23,11 +23,13 @@ struct faulty_outcome {
 };
 
 /// A whole run in virtual time: all real actors but the children, whose work is done by
-/// `child_lines`. Everything is drawn from the seed: how many actors there are, how long children take,
-/// which of them die, lie or never answer, which workers and services die, how slow the journal is, who
-/// interrupts and when, and in which order actors that could run do run. Equal seeds give equal runs.
+/// `child_lines`. Everything is drawn from the seed: how many actors there are, how long children
+/// take, which of them die, lie or never answer, which workers and services die, how slow the
+/// journal is, who interrupts and when, and in which order actors that could run do run. Equal
+/// seeds give equal runs.
 ///
-/// `shared` gives problems and blobs; the run's own files lie in a folder of it that is emptied first.
+/// `shared` gives problems and blobs; the run's own files lie in a folder of it that is emptied
+/// first.
 faulty_outcome run_with_faults(const small_run& shared, uint64_t seed);
 
 } // namespace gristmill::test

@@ -1,4 +1,4 @@
-#include "child_fixture.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 #include "gpu/toolchain/clang_toolchain.hpp"
 #include "protocol/child_answers.hpp"
 

@@ -1,4 +1,4 @@
-#include "child_fixture.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

@@ -1,9 +1,12 @@
 #pragma once
 
-#include "child_fixture.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 #include "protocol/child_answers.hpp"
 #include "protocol/definition.hpp"
 
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <string>
@@ -15,8 +18,15 @@ inline std::string python_with_torch() {
   static const std::string found = [] {
     const char* given = std::getenv("GRISTMILL_PYTHON");
     const std::string python = given ? given : "/usr/bin/python3";
-    const auto probe = "'" + python + "' -c 'import torch' >/dev/null 2>&1";
-    return std::system(probe.c_str()) == 0 ? python : std::string();
+    std::string code = "import torch";
+    std::string program = python;
+    std::string flag = "-c";
+    char* argv[] = {program.data(), flag.data(), code.data(), nullptr};
+    pid_t child = 0;
+    int status = 1;
+    bool started = posix_spawn(&child, program.c_str(), nullptr, nullptr, argv, environ) == 0;
+    bool fine = started && waitpid(child, &status, 0) == child && status == 0;
+    return fine ? python : std::string();
   }();
   if (found.empty())
     MESSAGE("SKIPPED: no Python with torch (python3-torch; GRISTMILL_PYTHON names another)");

@@ -1,4 +1,4 @@
-#include "oracle_fixture.hpp"
+#include "tests/kernels/oracle/oracle_fixture.hpp"
 
 #include "kernels/builtin.hpp"
 #include "protocol/op_graph.hpp"
