@@ -28,11 +28,12 @@ struct resolved_candidate {
   std::vector<compile_unit> units;
 };
 
-/// Reads source and plan from the blob store and resolves the plan on every workload of the problem.
-/// `invalid_input` for a plan that does not parse, resolve or cover a workload, with a text for the
-/// candidate's author; `not_found` for an unknown problem or a blob that is gone. Also refuses
-/// (`refused`) a plan whose shrunken twin would use another unit than the workload itself: what was not
-/// checked must not be timed.
+/// Reads source and plan from the blob store and resolves the plan on every workload of the
+/// problem. `invalid_input` for a plan that does not parse, resolve or cover a workload, with a
+/// text for the candidate's author; `not_found` for an unknown problem or a blob that is gone. Also
+/// refuses
+/// (`refused`) a plan whose shrunken twin would use another unit than the workload itself: what was
+/// not checked must not be timed.
 result<resolved_candidate> resolve_candidate(
   const run_context& context, const std::string& problem_name, const candidate_ref& candidate);
 

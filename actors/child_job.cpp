@@ -35,8 +35,8 @@ result<child_job> make_child_job(const run_context& context, child_profile profi
   std::string_view secret(
     reinterpret_cast<const char*>(context.secret.data()), context.secret.size());
   what.nonce = hex(hmac_sha256(secret, "nonce/" + std::to_string(id)), 16);
-  auto folder = job_directory::create(
-    context.jobs().string(), to_string(profile) + "-" + std::to_string(id));
+  auto folder =
+    job_directory::create(context.jobs().string(), to_string(profile) + "-" + std::to_string(id));
   if (!folder)
     return pass(folder);
   if (auto written = folder->write("job.json", to_json(what)); !written)

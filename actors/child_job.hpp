@@ -10,8 +10,8 @@
 
 namespace gristmill {
 
-/// A child that is ready to be asked for: its private folder with job.json in it. The folder goes with
-/// this object.
+/// A child that is ready to be asked for: its private folder with job.json in it. The folder goes
+/// with this object.
 struct child_job {
   job_directory folder;
   child_request request;
@@ -22,8 +22,8 @@ struct child_job {
 result<child_job> make_child_job(const run_context& context, child_profile profile,
   const std::string& program, job what, std::chrono::nanoseconds deadline);
 
-/// Reads what a child says that it has written. A child is not trusted with paths: `child_failed` for a
-/// name that is no plain file name in its own folder; else as `read_whole_file`.
+/// Reads what a child says that it has written. A child is not trusted with paths: `child_failed`
+/// for a name that is no plain file name in its own folder; else as `read_whole_file`.
 result<std::string> read_child_file(
   const std::string& folder, const std::string& name, uint64_t bytes_max);
 

@@ -42,8 +42,8 @@ void compiler::serve() {
 }
 
 void compiler::begin(open_request work) {
-  auto candidate = resolve_candidate(
-    *config_.context, work.request.attempt.problem, work.request.candidate);
+  auto candidate =
+    resolve_candidate(*config_.context, work.request.attempt.problem, work.request.candidate);
   if (!candidate) {
     refuse(work, candidate.error());
     return;
@@ -113,14 +113,14 @@ compiler::open_request compiler::take(uint64_t child) {
   return std::move(running_.extract(child).mapped());
 }
 
-void compiler::answer(
-  open_request& work, const std::vector<keyed_unit>& units, bool all_cached) {
+void compiler::answer(open_request& work, const std::vector<keyed_unit>& units, bool all_cached) {
   std::vector<cached_unit> states;
   for (const auto& unit : units) {
     auto found = cache_.find(unit.cache_key);
     if (found == cache_.end()) {
-      fail_request(work, to_error({errc::child_failed,
-                           "the compiler gave no answer for unit '" + unit.what.key + "'"}));
+      fail_request(work,
+        to_error(
+          {errc::child_failed, "the compiler gave no answer for unit '" + unit.what.key + "'"}));
       return;
     }
     states.push_back(found->second);
@@ -142,8 +142,10 @@ void compiler::refuse(open_request& work, const failure& why) {
 
 void compiler::tell(open_request& work, compiled_candidate compiled) {
   compiled.toolchain = config_.clang.version;
-  event e{.kind = "compiled", .problem = work.request.attempt.problem,
-    .attempt = to_string(work.request.attempt), .candidate = compiled.candidate,
+  event e{.kind = "compiled",
+    .problem = work.request.attempt.problem,
+    .attempt = to_string(work.request.attempt),
+    .candidate = compiled.candidate,
     .reason = compiled.log.substr(0, compiled.log.find('\n'))};
   nlohmann::json data{{"status", to_string(compiled.status)}, {"cached", compiled.cached},
     {"units", compiled.units.size()}, {"toolchain", compiled.toolchain}};

@@ -25,8 +25,8 @@ struct compiler_config {
   std::chrono::nanoseconds deadline = std::chrono::minutes{2};
 };
 
-/// Makes PTX from candidates by jailed compiler children. A unit that was compiled once in this run is
-/// not compiled again, whoever asks for it.
+/// Makes PTX from candidates by jailed compiler children. A unit that was compiled once in this run
+/// is not compiled again, whoever asks for it.
 class compiler final : public compiler_actor::base {
 public:
   compiler(caf::actor_config& actor, compiler_config config);
@@ -45,8 +45,8 @@ private:
 
   void serve();
   void begin(open_request work);
-  void compile(open_request work, const resolved_candidate& candidate,
-    std::vector<keyed_unit> units);
+  void compile(
+    open_request work, const resolved_candidate& candidate, std::vector<keyed_unit> units);
   void on_child(uint64_t child, const std::vector<keyed_unit>& units, const child_result& ended,
     const std::string& nonce, const std::string& folder);
   open_request take(uint64_t child);

@@ -7,8 +7,8 @@
 
 namespace gristmill {
 
-/// Where the oracle writes an input and the runner maps it: the tensor of the correctness run, or the
-/// pattern of the clock run. Names of tensors may be any text, so the file is named by a hash.
+/// Where the oracle writes an input and the runner maps it: the tensor of the correctness run, or
+/// the pattern of the clock run. Names of tensors may be any text, so the file is named by a hash.
 std::filesystem::path input_file(const run_context& context, const std::string& problem_name,
   const std::string& uuid, const std::string& tensor, bool clock);
 

@@ -19,7 +19,8 @@ using journal_actor = caf::typed_actor<
 
 /// Starts children and answers when they have ended; the loop thread behind it does the waiting.
 using child_front_actor = caf::typed_actor<
-  // Always answered with a child_result once the process group is gone; `queue_full` when too many wait.
+  // Always answered with a child_result once the process group is gone; `queue_full` when too many
+  // wait.
   sig<child_result, child_request>,
   // Kills a child; its result follows. Unknown ids are ignored.
   sig<void, child_cancel>,
@@ -43,7 +44,8 @@ using gpu_lease_actor = caf::typed_actor<
   sig<lease_ticket, lease_request>,
   // Stale commands are answered with `applied = false` and do nothing.
   sig<lease_ack, lease_command>,
-  // From the executor of a GPU, which is the sender: joins, starts, proves that nothing runs, leaves.
+  // From the executor of a GPU, which is the sender: joins, starts, proves that nothing runs,
+  // leaves.
   sig<lease_ack, device_report>, sig<broker_snapshot, broker_query>,
   // INTERNAL: the table's next deadline fell due.
   sig<void, tick>>;
@@ -85,7 +87,8 @@ using proposer_actor = caf::typed_actor<
 
 /// Decides which problem each worker tries next, until budgets or ideas end.
 using planner_actor = caf::typed_actor<
-  // Answered when there is work or never will be; the sender is watched: if it dies, its attempt ends.
+  // Answered when there is work or never will be; the sender is watched: if it dies, its attempt
+  // ends.
   sig<work_reply, work_request>,
   // Nothing is tried twice.
   sig<claim_reply, claim_request>,

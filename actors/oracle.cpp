@@ -58,10 +58,8 @@ caf::result<prepared_problem> oracle::prepare(const std::string& problem_name) {
   open_.emplace(id, reply);
   auto folder = std::make_shared<job_directory>(std::move(child->folder));
   seam::ask(this, config_.child_front, child->request)
-    .then(
-      [this, folder, &target, id, nonce = child->request.nonce](const child_result& ended) {
-        on_child(target, id, ended, nonce, folder->path());
-      },
+    .then([this, folder, &target, id, nonce = child->request.nonce](
+            const child_result& ended) { on_child(target, id, ended, nonce, folder->path()); },
       [this, folder, id](const caf::error& error) { take(id).deliver(error); });
   return reply;
 }

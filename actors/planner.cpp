@@ -107,8 +107,11 @@ void planner::on_prepared(const prepared_problem& prepared) {
   for (const auto& w : prepared.workloads)
     workloads.push_back({{"uuid", w.uuid}, {"floor_ns", w.floor_ns}, {"shrunken", w.shrunken},
       {"floor_method", w.floor_method}});
-  config_.events.note(this, {.kind = "problem_prepared", .problem = prepared.problem,
-    .reason = prepared.reason, .data = text_of(data)});
+  config_.events.note(this,
+    {.kind = "problem_prepared",
+      .problem = prepared.problem,
+      .reason = prepared.reason,
+      .data = text_of(data)});
   if (prepared.status == verdict_status::passed && config_.scorer)
     seam::tell(this, config_.scorer, prepared);
   mind_.on_ready(prepared);
@@ -145,8 +148,11 @@ void planner::watch_worker(const std::string& worker, const caf::strong_actor_pt
   monitors_.watch(this, caf::actor_cast<caf::actor>(handle), [this, worker](const caf::error&) {
     std::erase_if(waiting_, [&](const waiting_worker& w) { return w.worker == worker; });
     for (const auto& id : mind_.on_worker_lost(worker, now()))
-      config_.events.note(this, {.kind = "attempt_lost", .problem = id.problem,
-        .attempt = to_string(id), .reason = "its worker died"});
+      config_.events.note(this,
+        {.kind = "attempt_lost",
+          .problem = id.problem,
+          .attempt = to_string(id),
+          .reason = "its worker died"});
     serve();
   });
 }
@@ -163,9 +169,12 @@ event planner::about(const attempt_summary& summary, const planner_note& note) c
     data["source"] = summary.candidate.source.sha256;
     data["plan"] = summary.candidate.plan.sha256;
   }
-  return {.kind = "attempt_finished", .problem = summary.id.problem,
-    .attempt = to_string(summary.id), .candidate = summary.candidate.hash,
-    .reason = summary.reason, .data = text_of(data)};
+  return {.kind = "attempt_finished",
+    .problem = summary.id.problem,
+    .attempt = to_string(summary.id),
+    .candidate = summary.candidate.hash,
+    .reason = summary.reason,
+    .data = text_of(data)};
 }
 
 void planner::on_summary(const attempt_summary& summary) {
@@ -182,8 +191,8 @@ void planner::note_finished_problems() {
       continue;
     noted = true;
     nlohmann::json data{{"best", p.best.hash}, {"best_ns", p.best_ns}};
-    config_.events.note(this, {.kind = "problem_finished", .problem = p.name, .reason = p.reason,
-      .data = text_of(data)});
+    config_.events.note(this,
+      {.kind = "problem_finished", .problem = p.name, .reason = p.reason, .data = text_of(data)});
   }
 }
 
@@ -196,9 +205,12 @@ void planner::serve() {
     if (decision.kind == decision_kind::assigned) {
       reply.kind = work_kind::assigned;
       reply.work = decision.work;
-      config_.events.note(this, {.kind = "assigned", .problem = reply.work.id.problem,
-        .attempt = to_string(reply.work.id), .reason = decision.reason,
-        .data = text_of({{"worker", waiting_[i].worker}})});
+      config_.events.note(this,
+        {.kind = "assigned",
+          .problem = reply.work.id.problem,
+          .attempt = to_string(reply.work.id),
+          .reason = decision.reason,
+          .data = text_of({{"worker", waiting_[i].worker}})});
     }
     waiting_[i].reply.deliver(std::move(reply));
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -87,15 +87,15 @@ result<void> add_tensors(const run_context& context, const problem& target,
 
 result<void> refuse_other_inputs(const problem& target) {
   if (!target.def.custom_inputs_entrypoint.empty())
-    return fail(errc::unsupported, target.name + ": its inputs come from the entry point '"
-                                     + target.def.custom_inputs_entrypoint
-                                     + "', and this build draws random inputs only");
+    return fail(errc::unsupported,
+      target.name + ": its inputs come from the entry point '" + target.def.custom_inputs_entrypoint
+        + "', and this build draws random inputs only");
   for (const auto& work : target.workloads)
     for (const auto& in : work.inputs)
       if (in.kind == input_kind::safetensors || in.kind == input_kind::custom)
-        return fail(errc::unsupported, target.name + ", workload " + work.uuid + ", input '"
-                                         + in.name
-                                         + "': this build draws random inputs only");
+        return fail(errc::unsupported,
+          target.name + ", workload " + work.uuid + ", input '" + in.name
+            + "': this build draws random inputs only");
   return {};
 }
 
@@ -113,12 +113,16 @@ result<prepare_job> build_prepare_job(const run_context& context, const problem&
   prepare_job out;
   bool native = context.oracle != "torch" && has_native_reference(target.definition_text);
   if (!native && context.oracle == "native")
-    return fail(errc::unsupported, target.name + ": there is no native reference for it; "
-                                     "run with --oracle torch");
+    return fail(errc::unsupported,
+      target.name
+        + ": there is no native reference for it; "
+          "run with --oracle torch");
   bool trace = target.graph_json.empty();
   if ((!native || trace) && context.python.empty())
-    return fail(errc::unsupported, target.name + ": its reference needs a Python with torch; "
-                                     "install python3-torch or name one with --python PATH");
+    return fail(errc::unsupported,
+      target.name
+        + ": its reference needs a Python with torch; "
+          "install python3-torch or name one with --python PATH");
   out.oracle = native ? oracle_kind::native : oracle_kind::torch;
   out.definition_text = target.definition_text;
   out.python = context.python;
@@ -178,8 +182,7 @@ result<void> add_floor(const run_context& context, const problem& target, const 
   w.shrunken = *check != *full;
   for (const auto& [axis, value] : *check)
     w.check_axes.push_back({axis, value});
-  const auto* bound
-    = context.bounds ? context.bounds->find(target.name, work.uuid) : nullptr;
+  const auto* bound = context.bounds ? context.bounds->find(target.name, work.uuid) : nullptr;
   if (bound) {
     w.floor_ns = std::max<uint64_t>(1, static_cast<uint64_t>(std::floor(bound->t_sol_ns)));
     w.floor_method = "bounds table: " + context.bounds->source;
@@ -207,9 +210,9 @@ result<prepared_problem> finish_prepare(const run_context& context, const proble
   if (!answers)
     return fail(errc::child_failed, target.name + ": oracle: " + answers.error().what);
   if (answers->workloads.size() != target.workloads.size())
-    return fail(errc::child_failed, target.name + ": the oracle answered for "
-                                      + std::to_string(answers->workloads.size()) + " of "
-                                      + std::to_string(target.workloads.size()) + " workloads");
+    return fail(errc::child_failed,
+      target.name + ": the oracle answered for " + std::to_string(answers->workloads.size())
+        + " of " + std::to_string(target.workloads.size()) + " workloads");
   prepared_problem out;
   out.problem = target.name;
   for (const auto& a : answers->workloads)

@@ -50,9 +50,12 @@ scorer_actor::behavior_type rehearsal_scorer::make_behavior() {
       v.status = verdict_status::passed;
       v.origin = time_origin::not_a_measurement;
       v.reason = "NOT A MEASUREMENT: no kernel ran";
-      event e{.kind = "verdict", .problem = request.attempt.problem,
-        .attempt = to_string(request.attempt), .candidate = request.candidate.hash,
-        .token = request.measured.token, .reason = v.reason};
+      event e{.kind = "verdict",
+        .problem = request.attempt.problem,
+        .attempt = to_string(request.attempt),
+        .candidate = request.candidate.hash,
+        .token = request.measured.token,
+        .reason = v.reason};
       e.data = nlohmann::json{{"kind", to_string(request.kind)}, {"key", request.candidate.key},
         {"status", to_string(v.status)}, {"origin", to_string(v.origin)}, {"objective_ns", 0},
         {"speedup", 0.0}, {"sol_score", 0.0}, {"floor_share", 0.0},

@@ -8,8 +8,8 @@
 
 namespace gristmill {
 
-// For `--gpus sleep:… --proposer sleep`: the real planner, workers, broker and journal at full scale, with
-// no kernel anywhere. Everything that these four say is NOT A MEASUREMENT.
+// For `--gpus sleep:… --proposer sleep`: the real planner, workers, broker and journal at full
+// scale, with no kernel anywhere. Everything that these four say is NOT A MEASUREMENT.
 
 /// Every problem is ready at once.
 class rehearsal_oracle final : public oracle_actor::base {

@@ -18,8 +18,8 @@
 
 namespace gristmill {
 
-/// What all actors of a run share and nobody changes after the start. Problems, paths and secrets stay
-/// here, so that messages carry names.
+/// What all actors of a run share and nobody changes after the start. Problems, paths and secrets
+/// stay here, so that messages carry names.
 struct run_context {
   /// The run directory.
   std::filesystem::path directory;

@@ -51,8 +51,8 @@ nlohmann::json data_of(attempt_kind kind, const candidate_ref& candidate,
     workloads.push_back(std::move(row));
   }
   for (const auto& f : v.findings)
-    data["findings"].push_back({{"rule", f.rule}, {"workload", f.workload}, {"detail", f.detail},
-      {"fatal", f.fatal}});
+    data["findings"].push_back(
+      {{"rule", f.rule}, {"workload", f.workload}, {"detail", f.detail}, {"fatal", f.fatal}});
   return data;
 }
 
@@ -140,10 +140,8 @@ caf::result<verdict> scorer::judge(const judge_request& request) {
   }
   auto folder = std::make_shared<job_directory>(std::move(child->folder));
   seam::ask(this, config_.child_front, child->request)
-    .then(
-      [this, request, reply, folder, nonce = child->request.nonce](const child_result& ended) {
-        on_judged(request, ended, nonce, reply);
-      },
+    .then([this, request, reply, folder, nonce = child->request.nonce](
+            const child_result& ended) { on_judged(request, ended, nonce, reply); },
       [request, reply, folder](const caf::error& error) mutable {
         remove_outputs(request.measured);
         reply.deliver(error);
@@ -170,8 +168,8 @@ void scorer::on_judged(const judge_request& request, const child_result& ended,
 void scorer::decide(const judge_request& request, const evaluation& judged, verdict_promise reply) {
   remove_outputs(request.measured);
   auto problem = request.attempt.problem;
-  auto v = make_verdict(request.kind, yardsticks(problem), request.measured, judged,
-    request.measured.findings);
+  auto v = make_verdict(
+    request.kind, yardsticks(problem), request.measured, judged, request.measured.findings);
   if (request.kind == attempt_kind::baseline && v.status == verdict_status::passed)
     for (const auto& w : v.workloads)
       baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns};
@@ -180,8 +178,12 @@ void scorer::decide(const judge_request& request, const evaluation& judged, verd
 
 void scorer::keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
   const measurement& measured, verdict v, verdict_promise reply) {
-  event e{.kind = "verdict", .problem = attempt.problem, .attempt = to_string(attempt),
-    .candidate = candidate.hash, .token = measured.token, .reason = v.reason};
+  event e{.kind = "verdict",
+    .problem = attempt.problem,
+    .attempt = to_string(attempt),
+    .candidate = candidate.hash,
+    .token = measured.token,
+    .reason = v.reason};
   e.data = data_of(kind, candidate, measured, v)
              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (v.status == verdict_status::infrastructure)

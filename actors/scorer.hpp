@@ -21,7 +21,8 @@ struct scorer_config {
 };
 
 /// Judges: has outputs compared with references by a judge child, then decides from its counts.
-/// Owner of T_b, floors and the tokens that were judged. A verdict is told only after it is on disk.
+/// Owner of T_b, floors and the tokens that were judged. A verdict is told only after it is on
+/// disk.
 class scorer final : public scorer_actor::base {
 public:
   scorer(caf::actor_config& actor, scorer_config config);
@@ -36,8 +37,8 @@ private:
   using verdict_promise = caf::typed_response_promise<verdict>;
 
   caf::result<verdict> judge(const judge_request& request);
-  void on_judged(const judge_request& request, const child_result& ended,
-    const std::string& nonce, verdict_promise reply);
+  void on_judged(const judge_request& request, const child_result& ended, const std::string& nonce,
+    verdict_promise reply);
   void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
   void keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
     const measurement& measured, verdict v, verdict_promise reply);

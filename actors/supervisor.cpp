@@ -14,12 +14,14 @@ bool may_restart(role which) {
   case role::gpu:
   case role::compiler:
   case role::oracle:
-  case role::proposer: return true;
+  case role::proposer:
+    return true;
   case role::planner:
   case role::gpu_lease:
   case role::scorer:
   case role::child_front:
-  case role::journal: return false;
+  case role::journal:
+    return false;
   }
   return false;
 }
@@ -38,10 +40,11 @@ caf::strong_actor_ptr control_of(const Handle& handle) {
 
 supervisor::supervisor(caf::actor_config& actor, supervisor_config config)
   : supervisor_actor::base(actor), config_(std::move(config)), monitors_(this) {
-  // Who asks ends before who answers; what starts children ends before their front; the log is last.
+  // Who asks ends before who answers; what starts children ends before their front; the log is
+  // last.
   stages_ = {{role::worker}, {role::planner, role::proposer},
-    {role::gpu, role::compiler, role::oracle, role::scorer}, {role::gpu_lease},
-    {role::child_front}, {role::journal}};
+    {role::gpu, role::compiler, role::oracle, role::scorer}, {role::gpu_lease}, {role::child_front},
+    {role::journal}};
 }
 
 void supervisor::on_exit() {
@@ -98,8 +101,8 @@ supervisor_actor::behavior_type supervisor::make_behavior() {
 
 void supervisor::wake_at(caf::actor_clock::time_point due) {
   auto delay = std::max(due - clock().now(), caf::actor_clock::duration_type{0});
-  seam::tell_later(this, std::chrono::duration_cast<caf::timespan>(delay), supervisor_actor{this},
-    tick{});
+  seam::tell_later(
+    this, std::chrono::duration_cast<caf::timespan>(delay), supervisor_actor{this}, tick{});
 }
 
 void supervisor::begin() {
@@ -129,16 +132,30 @@ void supervisor::start(member who) {
   auto& system = home_system();
   caf::strong_actor_ptr handle;
   switch (who.which) {
-  case role::journal: handle = control_of(peers_.journal = make.journal(system, peers_)); break;
+  case role::journal:
+    handle = control_of(peers_.journal = make.journal(system, peers_));
+    break;
   case role::child_front:
     handle = control_of(peers_.child_front = make.child_front(system, peers_));
     break;
-  case role::gpu_lease: handle = control_of(peers_.lease = make.lease(system, peers_)); break;
-  case role::compiler: handle = control_of(peers_.compiler = make.compiler(system, peers_)); break;
-  case role::oracle: handle = control_of(peers_.oracle = make.oracle(system, peers_)); break;
-  case role::scorer: handle = control_of(peers_.scorer = make.scorer(system, peers_)); break;
-  case role::planner: handle = control_of(peers_.planner = make.planner(system, peers_)); break;
-  case role::gpu: handle = control_of(make.gpu(system, peers_, who.index)); break;
+  case role::gpu_lease:
+    handle = control_of(peers_.lease = make.lease(system, peers_));
+    break;
+  case role::compiler:
+    handle = control_of(peers_.compiler = make.compiler(system, peers_));
+    break;
+  case role::oracle:
+    handle = control_of(peers_.oracle = make.oracle(system, peers_));
+    break;
+  case role::scorer:
+    handle = control_of(peers_.scorer = make.scorer(system, peers_));
+    break;
+  case role::planner:
+    handle = control_of(peers_.planner = make.planner(system, peers_));
+    break;
+  case role::gpu:
+    handle = control_of(make.gpu(system, peers_, who.index));
+    break;
   case role::proposer:
     handle = control_of(peers_.proposers[who.index] = make.proposer(system, peers_, who.index));
     break;
@@ -169,8 +186,10 @@ void supervisor::on_down(member who, const caf::error& reason) {
   spdlog::error("{} died: {}", what, why);
   auto deaths = ++deaths_[who];
   if (who.which != role::journal)
-    peers_.events.note(this, {.kind = "actor_died", .reason = why,
-      .data = nlohmann::json{{"actor", what}, {"deaths", deaths}}.dump()});
+    peers_.events.note(this,
+      {.kind = "actor_died",
+        .reason = why,
+        .data = nlohmann::json{{"actor", what}, {"deaths", deaths}}.dump()});
   if (!may_restart(who.which)) {
     end_run({what + " died: " + why, false});
     return;
@@ -198,8 +217,9 @@ void supervisor::restart_due() {
   });
   for (auto who : due) {
     start(who);
-    peers_.events.note(this, {.kind = "actor_restarted",
-      .data = nlohmann::json{{"actor", label(who.which, who.index)}}.dump()});
+    peers_.events.note(this,
+      {.kind = "actor_restarted",
+        .data = nlohmann::json{{"actor", label(who.which, who.index)}}.dump()});
     announce(who, alive_[who]);
   }
 }

@@ -12,7 +12,8 @@
 
 namespace gristmill {
 
-/// Who is there. Filled in the order of the start; a factory may use what stands above its own entry.
+/// Who is there. Filled in the order of the start; a factory may use what stands above its own
+/// entry.
 struct run_peers {
   supervisor_actor supervisor;
   caf::actor_clock::time_point run_start{};
@@ -61,10 +62,10 @@ struct supervisor_config {
   std::chrono::nanoseconds stage_grace = std::chrono::seconds{2};
 };
 
-/// Owns every actor of a run. Worker, gpu, compiler, oracle and proposer are restarted with back-off and
-/// a cap; when planner, gpu_lease, journal, scorer or child_front dies, the run ends, says so, and
-/// what is in the log stays good. The end is a protocol in stages: who asks before who answers, and the
-/// journal last.
+/// Owns every actor of a run. Worker, gpu, compiler, oracle and proposer are restarted with
+/// back-off and a cap; when planner, gpu_lease, journal, scorer or child_front dies, the run ends,
+/// says so, and what is in the log stays good. The end is a protocol in stages: who asks before who
+/// answers, and the journal last.
 class supervisor final : public supervisor_actor::base {
 public:
   supervisor(caf::actor_config& actor, supervisor_config config);

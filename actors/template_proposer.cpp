@@ -17,8 +17,8 @@ proposal nothing(proposal_kind kind, std::string reason) {
 
 result<proposal> stored(const run_context& context, const std::string& source,
   const std::string& plan_text, std::string key, std::string parent, std::string hypothesis) {
-  auto candidate = store_candidate(*context.blobs, source, plan_text, std::move(key),
-    std::move(parent), std::move(hypothesis));
+  auto candidate = store_candidate(
+    *context.blobs, source, plan_text, std::move(key), std::move(parent), std::move(hypothesis));
   if (!candidate)
     return pass(candidate);
   proposal out;
@@ -68,9 +68,12 @@ result<proposal> propose_for(const run_context& context, const assignment& work)
     return pass(graph);
   auto next = propose(target, *graph, work.history, work.in_flight, work.seed);
   switch (next.outcome) { // no default: the compiler reports a missing case
-  case search_outcome::exhausted: return nothing(proposal_kind::exhausted, next.reason);
-  case search_outcome::no_candidate: return nothing(proposal_kind::no_candidate, next.reason);
-  case search_outcome::candidate: break;
+  case search_outcome::exhausted:
+    return nothing(proposal_kind::exhausted, next.reason);
+  case search_outcome::no_candidate:
+    return nothing(proposal_kind::no_candidate, next.reason);
+  case search_outcome::candidate:
+    break;
   }
   auto& c = next.candidate;
   return stored(context, c.source, c.plan, c.key, c.parent, c.hypothesis);

@@ -19,9 +19,9 @@ private:
   run_context_ptr context_;
 };
 
-/// The pure part: the frozen plain kernel for a baseline, the given candidate for a planted attempt, the
-/// next point of the search otherwise. Errors: `not_found` and `io_failed` of the blob store,
-/// `invalid_input` for a graph that does not parse.
+/// The pure part: the frozen plain kernel for a baseline, the given candidate for a planted
+/// attempt, the next point of the search otherwise. Errors: `not_found` and `io_failed` of the blob
+/// store, `invalid_input` for a graph that does not parse.
 result<proposal> propose_for(const run_context& context, const assignment& work);
 
 /// Proposes nothing: for runs that only try what was given by file.

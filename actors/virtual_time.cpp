@@ -5,7 +5,8 @@
 
 namespace gristmill {
 
-// ---- clock ---------------------------------------------------------------------------------------
+// ---- clock
+// ---------------------------------------------------------------------------------------
 
 void virtual_clock::set_ordinary_timeout(
   time_point t, caf::abstract_actor* self, caf::atom_value type, uint64_t id) {
@@ -89,8 +90,11 @@ void virtual_clock::fire_next() {
     requests_.erase({self->id(), entry->request.integer_value()});
     self->get()->eq_impl(entry->request, self, nullptr, caf::sec::request_timeout);
     break;
-  case timer_kind::message: self->enqueue(std::move(entry->content), nullptr); break;
-  case timer_kind::dead: break;
+  case timer_kind::message:
+    self->enqueue(std::move(entry->content), nullptr);
+    break;
+  case timer_kind::dead:
+    break;
   }
   pop();
 }
@@ -133,7 +137,8 @@ void virtual_clock::drop(index& from, key k) {
   from.erase(found);
 }
 
-// ---- scheduler -----------------------------------------------------------------------------------
+// ---- scheduler
+// -----------------------------------------------------------------------------------
 
 virtual_scheduler::unit::unit(virtual_scheduler* o) : execution_unit(&o->system()), owner(o) {}
 
@@ -145,10 +150,9 @@ virtual_scheduler::virtual_scheduler(caf::actor_system& system)
   : abstract_coordinator(system), unit_(this) {}
 
 void virtual_scheduler::install(caf::actor_system_config& config) {
-  config.module_factories.push_back(
-    [](caf::actor_system& system) -> caf::actor_system::module* {
-      return new virtual_scheduler(system);
-    });
+  config.module_factories.push_back([](caf::actor_system& system) -> caf::actor_system::module* {
+    return new virtual_scheduler(system);
+  });
 }
 
 virtual_scheduler& virtual_scheduler::of(caf::actor_system& system) {
@@ -186,10 +190,15 @@ bool virtual_scheduler::run_once() {
   jobs_.pop_front();
   ++jobs_run_;
   switch (job->resume(&unit_, shuffle_ ? 1 : max_throughput())) {
-  case caf::resumable::resume_later: jobs_.push_back(job); break;
+  case caf::resumable::resume_later:
+    jobs_.push_back(job);
+    break;
   case caf::resumable::done:
-  case caf::resumable::awaiting_message: caf::intrusive_ptr_release(job); break;
-  default: break;
+  case caf::resumable::awaiting_message:
+    caf::intrusive_ptr_release(job);
+    break;
+  default:
+    break;
   }
   return true;
 }
@@ -197,10 +206,10 @@ bool virtual_scheduler::run_once() {
 void virtual_scheduler::start() {
   // CAF sends `aout` text to this slot, so it must hold a live actor.
   caf::actor_config config{&unit_};
-  utility_actors_[printer_id] = system().spawn<caf::hidden + caf::lazy_init>(
-    [](caf::event_based_actor* self) -> caf::behavior {
-      // CAF says more to its printer ("flush", "delete"). To complain about it the printer would print,
-      // and then it could not end without itself.
+  utility_actors_[printer_id] =
+    system().spawn<caf::hidden + caf::lazy_init>([](caf::event_based_actor* self) -> caf::behavior {
+      // CAF says more to its printer ("flush", "delete"). To complain about it the printer would
+      // print, and then it could not end without itself.
       self->set_default_handler(caf::drop);
       return {[](caf::add_atom, caf::actor_id, const std::string& text) {
         std::fputs(text.c_str(), stderr);

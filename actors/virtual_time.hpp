@@ -82,8 +82,9 @@ private:
   index named_, requests_;
 };
 
-/// A scheduler with one thread and a clock that stands still: three weeks pass in seconds, and two runs
-/// of one seed do the same things in the same order. Installed before the actor system is made:
+/// A scheduler with one thread and a clock that stands still: three weeks pass in seconds, and two
+/// runs of one seed do the same things in the same order. Installed before the actor system is
+/// made:
 ///
 ///     caf::actor_system_config config;
 ///     virtual_scheduler::install(config);
@@ -97,11 +98,13 @@ public:
 
   explicit virtual_scheduler(caf::actor_system& system);
 
-  /// Picks the next runnable actor at random, reproducibly, to explore interleavings; 0 means in order.
+  /// Picks the next runnable actor at random, reproducibly, to explore interleavings; 0 means in
+  /// order.
   void shuffle(uint64_t seed);
   /// Runs until no actor has anything to do at this instant.
   void settle();
-  /// Fires everything due up to and including now + `by`; the clock ends there. Returns timers fired.
+  /// Fires everything due up to and including now + `by`; the clock ends there. Returns timers
+  /// fired.
   uint64_t run_for(caf::timespan by);
   /// Handles one message batch of one actor; false when all are idle.
   bool run_once();

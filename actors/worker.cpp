@@ -80,24 +80,29 @@ void worker::arm_deadline() {
   armed_for_ = due;
   ++timer_;
   if (due)
-    seam::tell_later(this, std::max(*due - now(), std::chrono::nanoseconds{0}), worker_actor{this},
-      tick{timer_});
+    seam::tell_later(
+      this, std::max(*due - now(), std::chrono::nanoseconds{0}), worker_actor{this}, tick{timer_});
 }
 
 template <class Reply, class Handle, class Request>
 void worker::step_by(const Handle& whom, const Request& request, const attempt_id& id) {
   auto during = mind_.state();
   seam::ask(this, whom, request)
-    .then([this, id](const Reply& reply) { happened(answered<Reply>{id, reply}); },
+    .then(
+      [this, id](const Reply& reply) {
+        happened(answered<Reply>{id, reply});
+      },
       [this, id, during](const caf::error& error) { failed(id, during, error); });
 }
 
 template <class Reply, class Handle, class Request>
-void worker::step_by_replaceable(
-  const Handle& whom, const Request& request, const attempt_id& id) {
+void worker::step_by_replaceable(const Handle& whom, const Request& request, const attempt_id& id) {
   auto during = mind_.state();
   seam::ask(this, whom, request)
-    .then([this, id](const Reply& reply) { happened(answered<Reply>{id, reply}); },
+    .then(
+      [this, id](const Reply& reply) {
+        happened(answered<Reply>{id, reply});
+      },
       [this, id, during, request, &whom, asked = whom](const caf::error& error) {
         if (!found_nobody(error) || mind_.state() != during || mind_.id() != id)
           failed(id, during, error);
@@ -142,8 +147,8 @@ void worker::carry_out(const lease_command& command) {
   seam::ask(this, config_.lease, command)
     .then([](const lease_ack&) { /* A stale command does nothing, and that is well. */ },
       [this](const caf::error& error) {
-        spdlog::warn("{}: the broker did not take a command: {}", config_.worker,
-          seam::show(system(), error));
+        spdlog::warn(
+          "{}: the broker did not take a command: {}", config_.worker, seam::show(system(), error));
       });
 }
 

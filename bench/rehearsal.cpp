@@ -2,9 +2,10 @@
 //
 //     build/release/bench/gristmill-bench-rehearsal [GRISTMILL [WORKERS [GPUS [LEASES [HOLD_MS]]]]]
 //
-// It starts `gristmill run --gpus sleep:…`, waits for it, and reads the journal: how long a GPU that was
-// verified stood idle before its next grant, how long it took from the release of a lease to the start of
-// the next work on that GPU, when the first grant came, and how much memory the main process had.
+// It starts `gristmill run --gpus sleep:…`, waits for it, and reads the journal: how long a GPU
+// that was verified stood idle before its next grant, how long it took from the release of a lease
+// to the start of the next work on that GPU, when the first grant came, and how much memory the
+// main process had.
 
 #include "journal/event_log.hpp"
 
@@ -63,8 +64,8 @@ int main(int argc, char** argv) {
   std::string gpus = argc > 3 ? argv[3] : "27";
   std::string leases = argc > 4 ? argv[4] : "2000";
   std::string hold = argc > 5 ? argv[5] : "100";
-  auto folder = std::filesystem::temp_directory_path()
-                / ("gristmill-rehearsal-" + std::to_string(getpid()));
+  auto folder =
+    std::filesystem::temp_directory_path() / ("gristmill-rehearsal-" + std::to_string(getpid()));
   std::filesystem::remove_all(folder);
   std::vector<std::string> arguments = {program, "run", "--gpus", "sleep:" + hold + "ms:" + gpus,
     "--proposer", "sleep", "--workers", workers, "--budget", leases + "attempts", "--out",
@@ -117,15 +118,16 @@ int main(int argc, char** argv) {
       }
     }
   }
-  std::printf("%s workers, %s sleep devices of %s ms, %zu leases; NOT A MEASUREMENT of any kernel\n",
+  std::printf(
+    "%s workers, %s sleep devices of %s ms, %zu leases; NOT A MEASUREMENT of any kernel\n",
     workers.c_str(), gpus.c_str(), hold.c_str(), grants);
   print_row("verified to next grant", idle);
   print_row("released to next work on that GPU", turnaround);
   std::printf("%-34s %.3f s after the log's first line\n", "first grant", first_grant_wall);
-  std::printf("%-34s %.1f MB peak resident\n", "main process",
-    static_cast<double>(used.ru_maxrss) / 1024);
+  std::printf(
+    "%-34s %.1f MB peak resident\n", "main process", static_cast<double>(used.ru_maxrss) / 1024);
   double processor = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec)
-                     + 1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    + 1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
   std::printf("%-34s %.1f s wall, %.2f s processor\n", "whole run", wall, processor);
   std::filesystem::remove_all(folder);
   return WIFEXITED(status) && WEXITSTATUS(status) != 1 ? 0 : 1;

@@ -11,14 +11,16 @@ exit_code complain(const failure& what) {
   case errc::invalid_input:
   case errc::not_found:
   case errc::unsupported:
-  case errc::refused: return exit_code::usage;
+  case errc::refused:
+    return exit_code::usage;
   case errc::io_failed:
   case errc::queue_full:
   case errc::lease_expired:
   case errc::child_failed:
   case errc::timed_out:
   case errc::shutting_down:
-  case errc::device_fault: return exit_code::failure;
+  case errc::device_fault:
+    return exit_code::failure;
   }
   return exit_code::failure;
 }

@@ -34,7 +34,8 @@ check find_compiler() {
 }
 
 check find_children() {
-  check out{"programs of the children", true, true, "", "build the target `all`, or keep the programs together"};
+  check out{"programs of the children", true, true, "",
+    "build the target `all`, or keep the programs together"};
   auto folder = program_folder();
   if (!folder) {
     out.fine = false;
@@ -88,8 +89,9 @@ check find_room() {
   auto space = std::filesystem::space(".", error);
   constexpr uint64_t wanted = uint64_t{2} << 30;
   out.fine = !error && space.available >= wanted;
-  out.found = error ? error.message()
-                    : fmt::format("{:.1f} GiB free here", static_cast<double>(space.available) / 1073741824.0);
+  out.found = error
+    ? error.message()
+    : fmt::format("{:.1f} GiB free here", static_cast<double>(space.available) / 1073741824.0);
   return out;
 }
 
@@ -110,7 +112,11 @@ exit_code doctor_command(const doctor_arguments& arguments) {
     ready = ready && (c.fine || !c.needed);
     out.push_back({{"check", c.name}, {"fine", c.fine}, {"needed", c.needed}, {"found", c.found},
       {"cure", c.fine ? "" : c.cure}});
-    text += fmt::format("{:<4} {:<26} {}\n", c.fine ? "ok" : c.needed ? "MISS" : "-", c.name, c.found);
+    text += fmt::format("{:<4} {:<26} {}\n",
+      c.fine       ? "ok"
+        : c.needed ? "MISS"
+                   : "-",
+      c.name, c.found);
     if (!c.fine && !c.cure.empty())
       text += fmt::format("     cure: {}\n", c.cure);
   }

@@ -97,8 +97,8 @@ exit_code complain_about(const CLI::App& app, const CLI::ParseError& error, int 
   std::vector<std::string> known;
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   if (argc > 1 && argv[1][0] != '-'
-      && std::none_of(commands.begin(), commands.end(),
-        [&](const CLI::App* command) { return command->get_name() == argv[1]; }))
+    && std::none_of(commands.begin(), commands.end(),
+      [&](const CLI::App* command) { return command->get_name() == argv[1]; }))
     text = "unknown command " + std::string(argv[1]);
   const CLI::App* deepest = &app;
   for (auto subs = deepest->get_subcommands(); !subs.empty(); subs = deepest->get_subcommands())
@@ -112,7 +112,7 @@ exit_code complain_about(const CLI::App& app, const CLI::ParseError& error, int 
     std::string argument = argv[i];
     auto name = argument.substr(0, argument.find('='));
     if (text.find(name) != std::string::npos
-        && std::find(known.begin(), known.end(), name) == known.end()) {
+      && std::find(known.begin(), known.end(), name) == known.end()) {
       text += suggestion(name, known);
       break;
     }

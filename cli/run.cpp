@@ -23,8 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Interrupts come to the main thread alone, which waits for them; children start with a mask of their
-/// own.
+/// Interrupts come to the main thread alone, which waits for them; children start with a mask of
+/// their own.
 sigset_t block_interrupts() {
   sigset_t set;
   sigemptyset(&set);
@@ -95,14 +95,16 @@ exit_code exit_of(const run_table& table, bool interrupted) {
   return table.summary.faster_count > 0 ? exit_code::ok : exit_code::no_improvement;
 }
 
-/// Leaves the process when the actor system does not come to an end, which would be a mistake of ours.
+/// Leaves the process when the actor system does not come to an end, which would be a mistake of
+/// ours.
 class watchdog {
 public:
   watchdog()
     : thread_([this] {
         std::unique_lock lock(mutex_);
         if (!changed_.wait_for(lock, 10s, [this] { return done_; })) {
-          std::fputs("gristmill: actors are left that nobody ended; leaving all the same\n", stderr);
+          std::fputs(
+            "gristmill: actors are left that nobody ended; leaving all the same\n", stderr);
           _exit(static_cast<int>(exit_code::failure));
         }
       }) {}

@@ -50,8 +50,8 @@ portfolio_config mind_of(const run_setup& setup) {
 attempt_limits attempt_limits_of(const run_setup& setup) {
   attempt_limits limits;
   if (setup.rehearsal)
-    limits.estimated_hold
-      = std::chrono::nanoseconds{static_cast<int64_t>(setup.devices.front().sleep_ns)};
+    limits.estimated_hold =
+      std::chrono::nanoseconds{static_cast<int64_t>(setup.devices.front().sleep_ns)};
   return limits;
 }
 
@@ -60,7 +60,8 @@ std::unique_ptr<lease_policy> policy_of(const run_setup& setup) {
   return policy ? std::move(*policy) : nullptr; // Checked by make_run_setup.
 }
 
-gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
+gpu_lease_actor make_lease(
+  caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
   gpu_lease_config config;
   config.policy = policy_of(setup);
   config.events = peers.events;
@@ -94,7 +95,8 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
   return system.spawn<gpu_mock>(std::move(config));
 }
 
-planner_actor make_planner(caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
+planner_actor make_planner(
+  caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
   planner_config config;
   config.mind = mind_of(setup);
   config.problems = setup.problems;
@@ -110,8 +112,8 @@ planner_actor make_planner(caf::actor_system& system, const run_peers& peers, co
   return system.spawn<planner>(std::move(config), std::move(*mind));
 }
 
-/// For tests of the whole program: `GRISTMILL_FAULT=worker:N` makes the worker that is assigned attempt
-/// ordinal N of any problem throw, once.
+/// For tests of the whole program: `GRISTMILL_FAULT=worker:N` makes the worker that is assigned
+/// attempt ordinal N of any problem throw, once.
 std::function<void(const assignment&)> planned_fault() {
   const char* text = std::getenv("GRISTMILL_FAULT");
   constexpr std::string_view prefix = "worker:";
@@ -152,8 +154,8 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     return make_planner(system, peers, setup);
   };
   auto fault = planned_fault();
-  make.worker = [setup, fault](
-                  caf::actor_system& system, const run_peers& peers, uint32_t index) -> worker_actor {
+  make.worker = [setup, fault](caf::actor_system& system, const run_peers& peers,
+                  uint32_t index) -> worker_actor {
     worker_config config;
     config.worker = "worker-" + std::to_string(index);
     config.limits = attempt_limits_of(setup);
@@ -176,8 +178,7 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     make.scorer = [](caf::actor_system& system, const run_peers& peers) -> scorer_actor {
       return system.spawn<rehearsal_scorer>(peers.events);
     };
-    make.proposer
-      = [](caf::actor_system& system, const run_peers&, uint32_t) -> proposer_actor {
+    make.proposer = [](caf::actor_system& system, const run_peers&, uint32_t) -> proposer_actor {
       return system.spawn<rehearsal_proposer>();
     };
     return make;
@@ -224,7 +225,8 @@ child_loop_limits child_limits(const run_setup& setup, unsigned cores) {
   child_loop_limits limits;
   limits.program_folder = setup.context.programs.string();
   cores = std::max(1u, cores);
-  // In the order of child_profile: compiler, oracle, runner, judge. A runner has its device for itself.
+  // In the order of child_profile: compiler, oracle, runner, judge. A runner has its device for
+  // itself.
   limits.parallel = {cores, std::min(2u, cores), std::max(setup.gpu_count, 1u), cores};
   limits.waiting_max = 4096;
   return limits;

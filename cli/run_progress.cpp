@@ -24,13 +24,12 @@ void run_progress::print(const std::string& line) {
 
 void run_progress::on_event(const event& e) {
   std::lock_guard lock(mutex_);
-  auto stamp = fmt::format(
-    "[{:6.1f} s]", std::chrono::duration<double>(e.t).count());
+  auto stamp = fmt::format("[{:6.1f} s]", std::chrono::duration<double>(e.t).count());
   if (e.kind == "problem_prepared" || e.kind == "problem_finished") {
     auto what = e.kind == "problem_finished" ? "finished" : "ready";
     if (!quiet_)
-      print(fmt::format("{} {} {}{}", stamp, e.problem, what,
-        e.reason.empty() ? "" : ": " + first_line(e.reason)));
+      print(fmt::format(
+        "{} {} {}{}", stamp, e.problem, what, e.reason.empty() ? "" : ": " + first_line(e.reason)));
     return;
   }
   if (e.kind == "actor_died" || e.kind == "attempt_lost") {
@@ -52,9 +51,9 @@ void run_progress::on_event(const event& e) {
   if (ns == 0 || (best != 0 && ns >= best))
     return;
   best = ns;
-  print(fmt::format("{} {} PASSED {:.1f} us {}, {:.2f}x T_b  {}", stamp,
-    e.attempt, static_cast<double>(ns) / 1e3, data.value("origin", std::string{}),
-    data.value("speedup", 0.0), data.value("key", std::string{})));
+  print(fmt::format("{} {} PASSED {:.1f} us {}, {:.2f}x T_b  {}", stamp, e.attempt,
+    static_cast<double>(ns) / 1e3, data.value("origin", std::string{}), data.value("speedup", 0.0),
+    data.value("key", std::string{})));
 }
 
 void run_progress::show_totals(const planner_snapshot& now, std::chrono::seconds elapsed) {

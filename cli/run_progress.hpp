@@ -11,8 +11,9 @@
 
 namespace gristmill {
 
-/// Tells a person on stderr how the run goes: a line for each baseline, improvement, failure and finished
-/// problem, and a line of totals, which on a terminal stays at the bottom. Safe from any thread.
+/// Tells a person on stderr how the run goes: a line for each baseline, improvement, failure and
+/// finished problem, and a line of totals, which on a terminal stays at the bottom. Safe from any
+/// thread.
 class run_progress {
 public:
   /// `quiet` leaves the single verdicts out, for rehearsals with thousands of them.

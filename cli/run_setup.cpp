@@ -79,7 +79,8 @@ result<void> load_problems(run_setup& setup) {
       spdlog::debug("{}: {}", loaded->name, warning);
     auto name = loaded->name;
     if (!setup.context.problems.emplace(name, std::move(*loaded)).second)
-      return fail(errc::invalid_input, given + ": a problem called '" + name + "' was given already");
+      return fail(
+        errc::invalid_input, given + ": a problem called '" + name + "' was given already");
     setup.problems.push_back({name, {}});
   }
   return {};
@@ -106,15 +107,16 @@ result<void> load_devices(run_setup& setup) {
   for (const auto& group : setup.devices) {
     setup.gpu_count += group.count;
     if ((group.what == device_group::kind::sleep) != sleep || group.model != model)
-      return fail(errc::invalid_input, "--gpus " + setup.settings.gpus
-                                         + ": one kind of device a run in this build, because times "
-                                           "of two kinds cannot be compared");
+      return fail(errc::invalid_input,
+        "--gpus " + setup.settings.gpus
+          + ": one kind of device a run in this build, because times "
+            "of two kinds cannot be compared");
   }
   bool sleep_proposer = setup.settings.proposer == "sleep";
   if (sleep != sleep_proposer)
     return fail(errc::invalid_input,
       sleep ? "--gpus " + setup.settings.gpus
-                + ": runs no kernel, so it goes with --proposer sleep only"
+          + ": runs no kernel, so it goes with --proposer sleep only"
             : std::string("--proposer sleep: proposes no kernel, so it goes with --gpus "
                           "sleep:TIME:COUNT only"));
   setup.rehearsal = sleep;
@@ -128,13 +130,14 @@ result<void> load_devices(run_setup& setup) {
     return pass(gpu);
   setup.context.facts = facts_of(properties_of(*gpu));
   setup.context.arch = gpu->arch;
-  setup.context.floor_bytes_per_second
-    = static_cast<uint64_t>(std::llround(gpu->dram_tb_per_s * 1e12));
+  setup.context.floor_bytes_per_second =
+    static_cast<uint64_t>(std::llround(gpu->dram_tb_per_s * 1e12));
   setup.context.floor_flops_per_second = static_cast<uint64_t>(
     std::llround(2 * 32 * gpu->fp32_rate * gpu->sm_count * gpu->clock_ghz * 1e9));
   setup.time_note = fmt::format("MODELLED by {} for {}", clock_version, model);
-  setup.baseline_note = "T_b: our frozen plain kernel (plain/1), not PyTorch; floor: bytes and flops "
-                        "at the model's rates";
+  setup.baseline_note =
+    "T_b: our frozen plain kernel (plain/1), not PyTorch; floor: bytes and flops "
+    "at the model's rates";
   return {};
 }
 
@@ -147,16 +150,17 @@ result<void> load_bounds_table(run_setup& setup) {
     return fail(errc::invalid_input, "--bounds " + file + ": " + table.error().what);
   auto device = "mock:" + setup.context.device_model;
   if (table->device != device)
-    return fail(errc::invalid_input, "--bounds " + file + ": device: the table is for '"
-                                       + table->device + "', the run is on '" + device
-                                       + "'; times of two devices are not compared");
+    return fail(errc::invalid_input,
+      "--bounds " + file + ": device: the table is for '" + table->device + "', the run is on '"
+        + device + "'; times of two devices are not compared");
   for (const auto& [name, p] : setup.context.problems)
     for (const auto& work : p.workloads)
       if (!table->find(name, work.uuid))
-        return fail(errc::invalid_input, "--bounds " + file + ": problems." + name + "." + work.uuid
-                                           + ": missing, and a table must cover the whole problem");
-  setup.baseline_note = fmt::format("T_b and floor: {} ({}, sha256 of the file {})", table->source,
-    table->date, [&] {
+        return fail(errc::invalid_input,
+          "--bounds " + file + ": problems." + name + "." + work.uuid
+            + ": missing, and a table must cover the whole problem");
+  setup.baseline_note =
+    fmt::format("T_b and floor: {} ({}, sha256 of the file {})", table->source, table->date, [&] {
       std::ifstream in(file, std::ios::binary);
       std::ostringstream text;
       text << in.rdbuf();
@@ -175,8 +179,8 @@ void choose_seed(run_setup& setup) {
   }
   // The seed steers the search and is told; the secret keys the inputs and is not.
   if (getrandom(&context.seed, sizeof context.seed, 0) != sizeof context.seed
-      || getrandom(context.secret.data(), context.secret.size(), 0)
-           != static_cast<ssize_t>(context.secret.size()))
+    || getrandom(context.secret.data(), context.secret.size(), 0)
+      != static_cast<ssize_t>(context.secret.size()))
     spdlog::error("the kernel's random generator did not answer");
 }
 
@@ -190,8 +194,9 @@ result<void> find_tools(run_setup& setup) {
   for (const char* child : {"gristmill-jail", "gristmill-runner", "gristmill-judge",
          "gristmill-compiler", "gristmill-oracle"})
     if (!std::filesystem::exists(setup.context.programs / child))
-      return fail(errc::not_found, (setup.context.programs / child).string()
-                                     + ": missing; build it, or keep the programs in one folder");
+      return fail(errc::not_found,
+        (setup.context.programs / child).string()
+          + ": missing; build it, or keep the programs in one folder");
   const char* path = std::getenv("PATH");
   auto clang = find_clang(path ? path : "/usr/bin:/bin");
   if (!clang)
@@ -217,14 +222,14 @@ result<std::pair<std::string, std::string>> split_candidate(
     known.push_back(problem_name);
   if (name.empty()) {
     if (known.size() != 1)
-      return fail(errc::invalid_input, "--candidate " + given + ": the run has "
-                                         + std::to_string(known.size())
-                                         + " problems; write PROBLEM=FILE.cu");
+      return fail(errc::invalid_input,
+        "--candidate " + given + ": the run has " + std::to_string(known.size())
+          + " problems; write PROBLEM=FILE.cu");
     name = known.front();
   }
   if (setup.context.problems.find(name) == setup.context.problems.end())
-    return fail(errc::invalid_input, "--candidate " + given + ": the run has no problem '" + name
-                                       + "'" + suggestion(name, known));
+    return fail(errc::invalid_input,
+      "--candidate " + given + ": the run has no problem '" + name + "'" + suggestion(name, known));
   if (!file.ends_with(".cu"))
     return fail(errc::invalid_input, "--candidate " + given + ": the file must end in .cu");
   return std::pair{name, file};
@@ -279,8 +284,8 @@ result<void> store_candidates(run_setup& setup) {
     auto taken = [&](const candidate_ref& c) { return c.key == key; };
     for (int n = 2; std::any_of(target->planted.begin(), target->planted.end(), taken); ++n)
       key = "file/" + base + "#" + std::to_string(n);
-    auto stored = store_candidate(
-      *setup.context.blobs, *source, *plan_text, key, "", "given by file");
+    auto stored =
+      store_candidate(*setup.context.blobs, *source, *plan_text, key, "", "given by file");
     if (!stored)
       return pass(stored);
     target->planted.push_back(*stored);
@@ -298,9 +303,15 @@ result<run_setup> make_run_setup(const run_settings& settings) {
     s.budget = {default_budget};
   using check = result<void>;
   const std::vector<std::function<check()>> checks = {
-    [&] { return one_of("--proposer", s.proposer, {"template", "scripted", "sleep"}); },
-    [&] { return one_of("--toolchain", s.toolchain, {"auto", "clang"}); },
-    [&] { return one_of("--oracle", s.oracle, {"auto", "native", "torch"}); },
+    [&] {
+      return one_of("--proposer", s.proposer, {"template", "scripted", "sleep"});
+    },
+    [&] {
+      return one_of("--toolchain", s.toolchain, {"auto", "clang"});
+    },
+    [&] {
+      return one_of("--oracle", s.oracle, {"auto", "native", "torch"});
+    },
     [&]() -> check {
       auto policy = policy_by_name(s.lease_policy);
       return policy ? check{} : check{pass(policy)};
@@ -341,8 +352,8 @@ result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seco
   for (const auto& trouble : dead.problems)
     spdlog::warn("{}", trouble);
   std::string name = setup.problems.size() == 1
-                       ? setup.problems.front().name
-                       : std::to_string(setup.problems.size()) + "-problems";
+    ? setup.problems.front().name
+    : std::to_string(setup.problems.size()) + "-problems";
   auto directory = out.empty() ? run_directory::create(runs, utc, name, *owner)
                                : run_directory::create_at(out, *owner);
   if (!directory)

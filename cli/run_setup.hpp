@@ -31,12 +31,12 @@ struct run_setup {
   std::string baseline_note;
 };
 
-/// Looks up and checks everything that the settings name, before anything is made. Failures name the
-/// flag and the nearest valid choice.
+/// Looks up and checks everything that the settings name, before anything is made. Failures name
+/// the flag and the nearest valid choice.
 result<run_setup> make_run_setup(const run_settings& settings);
 
-/// Makes the run directory, puts the blob store and the given candidates into it, and sets the paths of
-/// the context. Dead runs beside it are reaped first.
+/// Makes the run directory, puts the blob store and the given candidates into it, and sets the
+/// paths of the context. Dead runs beside it are reaped first.
 result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seconds utc);
 
 } // namespace gristmill

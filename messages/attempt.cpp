@@ -8,20 +8,28 @@ std::string to_string(const attempt_id& id) {
 
 std::string to_string(attempt_kind kind) {
   switch (kind) {
-  case attempt_kind::baseline: return "baseline";
-  case attempt_kind::search: return "search";
-  case attempt_kind::planted: return "planted";
+  case attempt_kind::baseline:
+    return "baseline";
+  case attempt_kind::search:
+    return "search";
+  case attempt_kind::planted:
+    return "planted";
   }
   return "unknown";
 }
 
 std::string to_string(attempt_outcome outcome) {
   switch (outcome) {
-  case attempt_outcome::judged: return "judged";
-  case attempt_outcome::exhausted: return "exhausted";
-  case attempt_outcome::no_candidate: return "no candidate";
-  case attempt_outcome::infrastructure: return "infrastructure";
-  case attempt_outcome::abandoned: return "abandoned";
+  case attempt_outcome::judged:
+    return "judged";
+  case attempt_outcome::exhausted:
+    return "exhausted";
+  case attempt_outcome::no_candidate:
+    return "no candidate";
+  case attempt_outcome::infrastructure:
+    return "infrastructure";
+  case attempt_outcome::abandoned:
+    return "abandoned";
   }
   return "unknown";
 }

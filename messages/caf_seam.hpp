@@ -1,7 +1,7 @@
 #pragma once
 
-// The one place that knows which CAF it is. Debian ships 0.17.6; upstream is at 1.x, and the move must
-// stay a change of this file. Everything else talks to CAF through the names below.
+// The one place that knows which CAF it is. Debian ships 0.17.6; upstream is at 1.x, and the move
+// must stay a change of this file. Everything else talks to CAF through the names below.
 
 #include <caf/all.hpp>
 
@@ -15,12 +15,13 @@
 
 // Only the major version may be compared: 1.1.0 defines CAF_VERSION as the octal literal 0100.
 #if CAF_MAJOR_VERSION != 0
-#  error "messages/caf_seam.hpp is written for CAF 0.17; port it here and nowhere else"
+#error "messages/caf_seam.hpp is written for CAF 0.17; port it here and nowhere else"
 #endif
 
-// ---- fields of a message -------------------------------------------------------------------------
-// GRISTMILL_FIELDS(type, a, b, c) in namespace gristmill makes a struct a message: a free function, so
-// that the structs themselves know nothing of CAF.
+// ---- fields of a message
+// ------------------------------------------------------------------------- GRISTMILL_FIELDS(type,
+// a, b, c) in namespace gristmill makes a struct a message: a free function, so that the structs
+// themselves know nothing of CAF.
 #define GRISTMILL_PARENS ()
 #define GRISTMILL_EXPAND(...) GRISTMILL_E3(GRISTMILL_E3(GRISTMILL_E3(__VA_ARGS__)))
 #define GRISTMILL_E3(...) GRISTMILL_E2(GRISTMILL_E2(GRISTMILL_E2(__VA_ARGS__)))
@@ -36,11 +37,12 @@
   template <class Inspector>                                                                       \
   typename Inspector::result_type inspect(Inspector& f, type& x) {                                 \
     (void)x;                                                                                       \
-    return f(caf::meta::type_name(#type) __VA_OPT__(, GRISTMILL_EACH(GRISTMILL_FIELD, __VA_ARGS__))); \
+    return f(                                                                                      \
+      caf::meta::type_name(#type) __VA_OPT__(, GRISTMILL_EACH(GRISTMILL_FIELD, __VA_ARGS__)));     \
   }
 
-// A block of type IDs a domain. The blocks lie 64 apart, so that one can grow without renumbering the
-// next; what travels between nodes is the name, not the number.
+// A block of type IDs a domain. The blocks lie 64 apart, so that one can grow without renumbering
+// the next; what travels between nodes is the name, not the number.
 #define GRISTMILL_BEGIN_TYPES(block, index)                                                        \
   CAF_BEGIN_TYPE_ID_BLOCK(block, caf::first_custom_type_id + 64 * (index))
 #define GRISTMILL_TYPE(block, type) CAF_ADD_TYPE_ID(block, (type))
@@ -48,7 +50,8 @@
 
 namespace gristmill::seam {
 
-/// A handler of a typed actor: `sig<reply, request...>`; `sig<void, event>` for one without a reply.
+/// A handler of a typed actor: `sig<reply, request...>`; `sig<void, event>` for one without a
+/// reply.
 namespace detail {
 template <class R, class... As>
 struct sig_of {
@@ -105,9 +108,9 @@ void post(const Handle& to, Ts&&... xs) {
   caf::anon_send(to, std::forward<Ts>(xs)...);
 }
 
-/// An exception ends the actor with the text of the exception as its reason, which whoever watches it
-/// sees. CAF's own handler would print to standard output, where only data belongs. To be called from
-/// `make_behavior`.
+/// An exception ends the actor with the text of the exception as its reason, which whoever watches
+/// it sees. CAF's own handler would print to standard output, where only data belongs. To be called
+/// from `make_behavior`.
 template <class Self>
 void end_on_exception(Self* self) {
   self->set_exception_handler([](caf::scheduled_actor*, std::exception_ptr& thrown) -> caf::error {
@@ -121,8 +124,8 @@ void end_on_exception(Self* self) {
   });
 }
 
-/// Calls a function when a watched actor ends. One table an actor; watching a peer twice replaces the
-/// function, because a second `monitor` would stack up.
+/// Calls a function when a watched actor ends. One table an actor; watching a peer twice replaces
+/// the function, because a second `monitor` would stack up.
 class monitors {
 public:
   using handler = std::function<void(const caf::error&)>;

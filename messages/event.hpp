@@ -7,8 +7,8 @@
 
 namespace gristmill {
 
-/// One line of the journal, event schema 1 (contracts section 8). Empty strings and 0 mean "does not
-/// apply".
+/// One line of the journal, event schema 1 (contracts section 8). Empty strings and 0 mean "does
+/// not apply".
 struct event {
   /// Given by the journal.
   uint64_t seq = 0;

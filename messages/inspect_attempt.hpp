@@ -11,8 +11,8 @@ GRISTMILL_FIELDS(attempt_id, problem, language, ordinal)
 GRISTMILL_FIELDS(candidate_ref, hash, source, plan, key, parent, hypothesis)
 GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share)
 GRISTMILL_FIELDS(assignment, id, kind, device_model, seed, history, in_flight, given, graph)
-GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, status, objective_ns, speedup,
-  sol_score, floor_share, gpu_ns, reason)
+GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, status, objective_ns,
+  speedup, sol_score, floor_share, gpu_ns, reason)
 GRISTMILL_FIELDS(work_request, worker)
 GRISTMILL_FIELDS(work_reply, kind, work, reason)
 GRISTMILL_FIELDS(claim_request, attempt, key)

@@ -9,8 +9,8 @@ namespace gristmill {
 GRISTMILL_FIELDS(child_request, id, profile, argv, job_directory, nonce, deadline, silence_limit)
 GRISTMILL_FIELDS(child_cancel, id)
 GRISTMILL_FIELDS(child_result, id, end, status, lines, log, wall)
-GRISTMILL_FIELDS(event, seq, v, incarnation, t, wall, kind, problem, attempt, candidate, gpu, token,
-  reason, data)
+GRISTMILL_FIELDS(
+  event, seq, v, incarnation, t, wall, kind, problem, attempt, candidate, gpu, token, reason, data)
 GRISTMILL_FIELDS(journal_append, events, how)
 GRISTMILL_FIELDS(journal_ack, seq)
 

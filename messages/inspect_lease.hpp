@@ -7,7 +7,8 @@ namespace gristmill {
 
 GRISTMILL_FIELDS(lease, gpu, token, what, term)
 GRISTMILL_FIELDS(lease_flow, problem, agent)
-GRISTMILL_FIELDS(lease_request, request, what, flow, weight, need, estimated_hold, patience, attempt)
+GRISTMILL_FIELDS(
+  lease_request, request, what, flow, weight, need, estimated_hold, patience, attempt)
 GRISTMILL_FIELDS(lease_ticket, request, ticket, ahead)
 GRISTMILL_FIELDS(lease_command, verb, request, gpu, token, reason)
 GRISTMILL_FIELDS(lease_ack, applied, note)

@@ -17,7 +17,8 @@ std::string to_string(lease_class what);
 struct lease {
   /// Index of the GPU in the broker.
   uint32_t gpu = 0;
-  /// Grows with every grant of this GPU, also across restarts. A result with an older one is refused.
+  /// Grows with every grant of this GPU, also across restarts. A result with an older one is
+  /// refused.
   uint64_t token = 0;
   lease_class what = lease_class::timing;
   /// Counts from the grant; the executor enforces it, the broker revokes after it.

@@ -30,8 +30,8 @@ struct time_term {
 /// What the runner says about one workload.
 struct workload_measurement {
   std::string uuid;
-  /// passed means "ran to its end"; runtime_error and timeout are the candidate's; infrastructure is
-  /// ours.
+  /// passed means "ran to its end"; runtime_error and timeout are the candidate's; infrastructure
+  /// is ours.
   verdict_status status = verdict_status::infrastructure;
   /// Median of the samples; 0 when there is none.
   uint64_t time_ns = 0;
@@ -55,7 +55,8 @@ struct measurement {
   std::vector<workload_measurement> workloads;
   /// Folder with the outputs of the correctness runs, for the judge on the same node.
   std::string output_folder;
-  /// What the runner noticed: writes to inputs, changed module globals, scratch that was not restored.
+  /// What the runner noticed: writes to inputs, changed module globals, scratch that was not
+  /// restored.
   std::vector<finding> findings;
   /// Grant to verified release.
   std::chrono::nanoseconds held{0};

@@ -4,16 +4,26 @@ namespace gristmill {
 
 std::string to_string(role which) {
   switch (which) { // no default: the compiler reports a missing case
-  case role::planner: return "planner";
-  case role::worker: return "worker";
-  case role::gpu_lease: return "gpu-lease";
-  case role::gpu: return "gpu";
-  case role::compiler: return "compiler";
-  case role::scorer: return "scorer";
-  case role::oracle: return "oracle";
-  case role::proposer: return "proposer";
-  case role::child_front: return "child-front";
-  case role::journal: return "journal";
+  case role::planner:
+    return "planner";
+  case role::worker:
+    return "worker";
+  case role::gpu_lease:
+    return "gpu-lease";
+  case role::gpu:
+    return "gpu";
+  case role::compiler:
+    return "compiler";
+  case role::scorer:
+    return "scorer";
+  case role::oracle:
+    return "oracle";
+  case role::proposer:
+    return "proposer";
+  case role::child_front:
+    return "child-front";
+  case role::journal:
+    return "journal";
   }
   return "unknown";
 }

@@ -5,8 +5,8 @@
 
 namespace gristmill {
 
-/// INTERNAL wake-up of an actor by itself: its own deadlines fell due. `generation` tells a stale one
-/// apart, because a delayed message cannot be taken back.
+/// INTERNAL wake-up of an actor by itself: its own deadlines fell due. `generation` tells a stale
+/// one apart, because a delayed message cannot be taken back.
 struct tick {
   uint64_t generation = 0;
 };

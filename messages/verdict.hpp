@@ -35,7 +35,8 @@ enum class time_origin : uint8_t { none = 0, modelled, measured, not_a_measureme
 
 std::string to_string(time_origin origin);
 
-/// One output of one correctness run against its reference (specification 5.5), counted by the judge.
+/// One output of one correctness run against its reference (specification 5.5), counted by the
+/// judge.
 struct output_evaluation {
   std::string output;
   bool passed = false;

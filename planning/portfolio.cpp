@@ -147,11 +147,11 @@ planner_decision portfolio::next(const std::string& worker, nanoseconds now) {
     return {decision_kind::idle, {},
       fmt::format("no problem can use another attempt now; {} in flight", flights_.size())};
   if (best->state == problem_state::preparing)
-    return {decision_kind::idle, {}, fmt::format("it is the turn of '{}', which is being prepared",
-      best->name)};
+    return {decision_kind::idle, {},
+      fmt::format("it is the turn of '{}', which is being prepared", best->name)};
   auto share = config_.share_by_attempts
-                 ? fmt::format("{} attempts", best->given)
-                 : fmt::format("{:.3f} s of GPU time", seconds(best->gpu_ns));
+    ? fmt::format("{} attempts", best->given)
+    : fmt::format("{:.3f} s of GPU time", seconds(best->gpu_ns));
   auto reason = fmt::format("equal share: '{}' has {} in flight and {}, the least", best->name,
     best->in_flight.size(), share);
   auto out = assign(*best, worker);

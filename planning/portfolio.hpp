@@ -27,12 +27,12 @@ struct portfolio_config {
   uint64_t attempt_budget = 0;
   /// Sum of the times that leases were held, in nanoseconds; 0 = no limit.
   uint64_t gpu_budget_ns = 0;
-  /// Equal share is of attempts when true, of GPU time when false. GPU time of a mock is time of this
-  /// machine's processors, so sharing by it would make the order of attempts, and with it what a budget of
-  /// attempts buys, differ from run to run.
+  /// Equal share is of attempts when true, of GPU time when false. GPU time of a mock is time of
+  /// this machine's processors, so sharing by it would make the order of attempts, and with it what
+  /// a budget of attempts buys, differ from run to run.
   bool share_by_attempts = false;
-  /// A problem that is still being prepared keeps its turn, and whoever asks waits for it. For runs with
-  /// one worker, whose order of attempts must not depend on how fast the oracle is.
+  /// A problem that is still being prepared keeps its turn, and whoever asks waits for it. For runs
+  /// with one worker, whose order of attempts must not depend on how fast the oracle is.
   bool wait_for_turn = false;
   /// False: only the given candidates are tried.
   bool search = true;
@@ -107,9 +107,8 @@ struct planner_note {
 
 /// The planner's mind: which problem the next attempt goes to, when a problem and when the run
 /// ends. Equal share: among the problems that can use an attempt, the one with the fewest in
-/// flight, then with the least GPU time (or not, `share_by_attempts`), then with the fewest attempts
-/// given, then by name. Pure
-/// and deterministic.
+/// flight, then with the least GPU time (or not, `share_by_attempts`), then with the fewest
+/// attempts given, then by name. Pure and deterministic.
 class portfolio {
 public:
   /// Errors: `invalid_input` for a problem that is named twice or not at all, or no problem.

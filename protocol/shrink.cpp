@@ -7,8 +7,8 @@ namespace gristmill {
 
 namespace {
 
-/// An axis is kept modulo the first of these that makes the workload small enough: the larger, the more
-/// tiles, vector widths and their remainders behave as in the original.
+/// An axis is kept modulo the first of these that makes the workload small enough: the larger, the
+/// more tiles, vector widths and their remainders behave as in the original.
 constexpr int64_t moduli[] = {64, 16, 8};
 
 /// The smallest value that an axis may be reduced to.

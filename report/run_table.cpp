@@ -21,11 +21,13 @@ struct gathered {
   std::string last_failure;
 };
 
-/// A library that reads numbers takes -1 for a huge count and `true` for 1; a log is not given that.
+/// A library that reads numbers takes -1 for a huge count and `true` for 1; a log is not given
+/// that.
 uint64_t count_in(const json& data, const char* key) {
   const auto& value = data.at(key);
   if (!value.is_number_unsigned())
-    throw json::type_error::create(302, std::string(key) + " must be a whole number of 0 or more", &value);
+    throw json::type_error::create(
+      302, std::string(key) + " must be a whole number of 0 or more", &value);
   return value.get<uint64_t>();
 }
 
@@ -66,14 +68,14 @@ std::string limits_of(const json& workloads) {
   return text;
 }
 
-/// T_SOL / T on the workload with the largest floor. Small workloads are ruled by the cost of a launch,
-/// so a mean over all of them would say little about the kernel.
+/// T_SOL / T on the workload with the largest floor. Small workloads are ruled by the cost of a
+/// launch, so a mean over all of them would say little about the kernel.
 double floor_share_of(const json& workloads) {
   uint64_t largest = 0;
   double share = 0;
   for (const auto& w : workloads) {
-    auto floor = count_in(w, "floor_ns");
-    auto time = count_in(w, "time_ns");
+    auto floor = w.contains("floor_ns") ? count_in(w, "floor_ns") : 0;
+    auto time = w.contains("time_ns") ? count_in(w, "time_ns") : 0;
     if (floor > largest && time > 0) {
       largest = floor;
       share = static_cast<double>(floor) / static_cast<double>(time);
@@ -100,8 +102,7 @@ void take_verdict(gathered& g, const event& e, const json& data) {
     g.row.baseline_ns = baseline_of(data.at("workloads"));
   if (!passed || objective == 0)
     return;
-  if (kind == "baseline" ? g.row.best_ns == 0
-                         : g.row.best_ns == 0 || objective < g.row.best_ns) {
+  if (kind == "baseline" ? g.row.best_ns == 0 : g.row.best_ns == 0 || objective < g.row.best_ns) {
     g.row.best_ns = objective;
     g.row.speedup = real_in(data, "speedup");
     g.row.floor_share = floor_share_of(data.at("workloads"));
@@ -123,8 +124,8 @@ void take_attempt(run_table& table, gathered& g, const event& e, const json& dat
     ++table.attempts;
   }
   if (kind == "planted")
-    table.planted.push_back({e.problem, data.value("key", std::string{}),
-      data.value("status", outcome), e.reason});
+    table.planted.push_back(
+      {e.problem, data.value("key", std::string{}), data.value("status", outcome), e.reason});
 }
 
 std::string status_of(const gathered& g) {
@@ -139,7 +140,7 @@ std::string status_of(const gathered& g) {
   if (g.row.reason.empty())
     return g.prepared ? "no verdict" : "not prepared";
   return g.row.reason.find("baseline failed") != std::string::npos ? "baseline failed"
-                                                                    : "no candidate";
+                                                                   : "no candidate";
 }
 
 void take(run_table& table, std::map<std::string, gathered>& problems, const event& e) {
@@ -192,8 +193,9 @@ result<run_table> make_run_table(std::span<const event> events) {
     try {
       take(table, problems, e);
     } catch (const json::exception& error) {
-      return fail(errc::invalid_input, "event " + std::to_string(e.seq) + " (" + e.kind
-                                         + "): its data is not what this kind has: " + error.what());
+      return fail(errc::invalid_input,
+        "event " + std::to_string(e.seq) + " (" + e.kind
+          + "): its data is not what this kind has: " + error.what());
     }
   }
   std::vector<problem_outcome> outcomes;

@@ -30,7 +30,8 @@ struct problem_row {
   uint64_t baseline_ns = 0;
   uint64_t best_ns = 0;
   double speedup = 0;
-  /// Share of the floor that the best candidate reaches, T_SOL / T, on the problem's largest workload.
+  /// Share of the floor that the best candidate reaches, T_SOL / T, on the problem's largest
+  /// workload.
   double floor_share = 0;
   double sol_score = 0;
   uint32_t attempts = 0;

@@ -72,8 +72,8 @@ std::string wrapped(const std::string& text) {
 }
 
 std::string row_text(const problem_row& p) {
-  return fmt::format("{} {} {:>9} {:>9} {:>7} {:>6} {:>5} {:>5} {:>7.1f}\n",
-    fitted(p.name, 26), fitted(p.status, 19), microseconds(p.baseline_ns), microseconds(p.best_ns),
+  return fmt::format("{} {} {:>9} {:>9} {:>7} {:>6} {:>5} {:>5} {:>7.1f}\n", fitted(p.name, 26),
+    fitted(p.status, 19), microseconds(p.baseline_ns), microseconds(p.best_ns),
     number(p.speedup, "x"), number(p.floor_share, ""), number(p.sol_score, ""), p.attempts,
     static_cast<double>(p.gpu_ns) / 1e9);
 }
@@ -103,8 +103,8 @@ std::string to_text(const run_table& table) {
   if (!table.planted.empty()) {
     text += "\ncandidates given by file\n";
     for (const auto& c : table.planted)
-      text += wrapped(fmt::format("  {} {} {} {}", fitted(c.problem, 20), fitted(c.key, 24),
-        fitted(c.status, 19), c.reason));
+      text += wrapped(fmt::format(
+        "  {} {} {} {}", fitted(c.problem, 20), fitted(c.key, 24), fitted(c.status, 19), c.reason));
   }
   const auto& s = table.summary;
   text += "\n"
@@ -123,8 +123,7 @@ std::string to_text(const run_table& table) {
 std::string to_json(const run_table& table) {
   nlohmann::ordered_json out{{"schema", "gristmill.table/1"}, {"gpus", table.gpus},
     {"toolchain", table.toolchain}, {"time_note", table.time_note},
-    {"baseline_note", table.baseline_note}, {"seed", table.seed},
-    {"seed_given", table.seed_given}};
+    {"baseline_note", table.baseline_note}, {"seed", table.seed}, {"seed_given", table.seed_given}};
   auto& rows = out["problems"] = nlohmann::ordered_json::array();
   for (const auto& p : table.problems)
     rows.push_back({{"name", p.name}, {"status", p.status}, {"baseline_ns", p.baseline_ns},

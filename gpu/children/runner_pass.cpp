@@ -219,12 +219,8 @@ pass_result<void> runner_pass::run_step(size_t index) {
 }
 
 pass_result<void> runner_pass::run_steps() {
-  // Part of every call, and so of its time.
-  for (size_t i = 0; i < pass_.buffers.size(); ++i)
-    if (pass_.buffers[i].what.init == "zero")
-      if (auto done = zero(i); !done)
-        return done;
-  // A step depends on earlier ones only, so their order is always right.
+  // A step depends on earlier ones only, so their order is always right. The memsets of scratch
+  // that a plan declares `zero` are steps like any other: `resolve` puts them in front.
   for (size_t i = 0; i < pass_.steps.size(); ++i)
     if (auto done = run_step(i); !done)
       return done;

@@ -20,11 +20,12 @@ const std::string good_definition = R"({"name": "twice", "axes": {"N": {"type": 
  "inputs": {"x": {"shape": ["N"], "dtype": "float32"}},
  "outputs": {"y": {"shape": ["N"], "dtype": "float32"}},
  "reference": "def run(x):\n    return x * 2\n"})";
-const std::string good_workload
-  = R"({"uuid": "w0", "axes": {"N": 64}, "inputs": {"x": {"type": "random"}}})"
-    "\n";
+const std::string good_workload =
+  R"({"uuid": "w0", "axes": {"N": 64}, "inputs": {"x": {"type": "random"}}})"
+  "\n";
 
-/// Runs and expects exit code 2, the wanted texts on stderr, nothing on stdout and no run directory.
+/// Runs and expects exit code 2, the wanted texts on stderr, nothing on stdout and no run
+/// directory.
 void refused(std::vector<std::string> arguments, const std::vector<std::string>& wanted,
   const variables& environment = {}) {
   scratch folder;

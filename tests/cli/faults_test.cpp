@@ -16,7 +16,8 @@ std::vector<std::string> long_run(const std::filesystem::path& out) {
     "--out", out.string(), "--json"};
 }
 
-/// Kills the first process of that name that shows up, then expects the run to end well all the same.
+/// Kills the first process of that name that shows up, then expects the run to end well all the
+/// same.
 void kill_one(const std::string& name) {
   CAPTURE(name);
   scratch folder;

@@ -1,5 +1,5 @@
-// Candidates that are wrong in one known way each, given by file: the run tells them apart and survives
-// them all.
+// Candidates that are wrong in one known way each, given by file: the run tells them apart and
+// survives them all.
 
 #include "tests/cli/program.hpp"
 

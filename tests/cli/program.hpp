@@ -35,8 +35,8 @@ private:
   pid_t pid_ = -1;
 };
 
-/// Calls `holds` until it says true; false when that takes longer. The children of a program are real
-/// processes, so there is nothing else to wait on.
+/// Calls `holds` until it says true; false when that takes longer. The children of a program are
+/// real processes, so there is nothing else to wait on.
 template <class F>
 bool eventually(F holds, std::chrono::seconds at_most = std::chrono::seconds{20});
 

@@ -1,7 +1,7 @@
-#include "tests/kernels/corpus.hpp"
 #include "kernels/baseline.hpp"
 #include "protocol/plan.hpp"
 #include "protocol/resolve.hpp"
+#include "tests/kernels/corpus.hpp"
 
 #include <cstdint>
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
-#include "tests/kernels/corpus.hpp"
 #include "kernels/native/native_reference.hpp"
 #include "kernels/work_count.hpp"
 #include "tensors/codec.hpp"
+#include "tests/kernels/corpus.hpp"
 
 #include <cmath>
 #include <cstring>

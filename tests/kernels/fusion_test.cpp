@@ -1,6 +1,6 @@
-#include "tests/kernels/corpus.hpp"
 #include "kernels/fusion.hpp"
 #include "kernels/row_passes.hpp"
+#include "tests/kernels/corpus.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
-#include "tests/kernels/corpus.hpp"
 #include "kernels/baseline.hpp"
 #include "kernels/fusion.hpp"
 #include "kernels/template_space.hpp"
+#include "tests/kernels/corpus.hpp"
 #include "tests/kernels/mock_run.hpp"
 
 #include <algorithm>

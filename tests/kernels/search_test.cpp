@@ -1,5 +1,5 @@
-#include "tests/kernels/corpus.hpp"
 #include "kernels/search.hpp"
+#include "tests/kernels/corpus.hpp"
 
 #include <doctest/doctest.h>
 #include <set>

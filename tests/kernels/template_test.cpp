@@ -1,8 +1,8 @@
-#include "tests/kernels/corpus.hpp"
 #include "kernels/fusion.hpp"
 #include "kernels/template_space.hpp"
 #include "protocol/plan.hpp"
 #include "protocol/resolve.hpp"
+#include "tests/kernels/corpus.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -33,9 +33,10 @@ event prepared(
   return about("problem_prepared", problem, {{"status", status}}, std::move(reason));
 }
 
-json workload(const std::string& uuid, const std::string& bound, uint64_t baseline_ns) {
-  return {{"uuid", uuid}, {"status", "PASSED"}, {"time_ns", 1000}, {"baseline_ns", baseline_ns},
-    {"bound", bound}};
+json workload(const std::string& uuid, const std::string& bound, uint64_t baseline_ns,
+  uint64_t floor_ns = 500, uint64_t time_ns = 1000) {
+  return {{"uuid", uuid}, {"status", "PASSED"}, {"time_ns", time_ns}, {"floor_ns", floor_ns},
+    {"baseline_ns", baseline_ns}, {"bound", bound}};
 }
 
 event verdict_on(const std::string& problem, const std::string& kind, const std::string& status,
@@ -85,7 +86,8 @@ TEST_CASE("the best passed candidate of a problem makes its row") {
     verdict_on("softmax", "baseline", "PASSED", 4000, 1.0),
     finished("softmax", "baseline", "judged", 100),
     verdict_on("softmax", "search", "PASSED", 1000, 4.0,
-      {workload("a", "dram", 4000), workload("b", "dram", 4000), workload("c", "launch", 4000)}),
+      {workload("a", "dram", 4000, 3000, 4000), workload("b", "dram", 4000, 10, 2000),
+        workload("c", "launch", 4000, 10, 3000)}),
     finished("softmax", "search", "judged", 200),
     verdict_on("softmax", "search", "PASSED", 2000, 2.0),
     finished("softmax", "search", "judged", 300),
@@ -100,7 +102,7 @@ TEST_CASE("the best passed candidate of a problem makes its row") {
   CHECK(row.baseline_ns == 4000);
   CHECK(row.best_ns == 1000);
   CHECK(row.speedup == 4.0);
-  CHECK(row.floor_share == 0.5);
+  CHECK_MESSAGE(row.floor_share == 0.75, "of the workload with the largest floor");
   CHECK(row.sol_score == 0.6);
   CHECK(row.best_candidate == "search-1000");
   CHECK(row.best_key == "search-key");

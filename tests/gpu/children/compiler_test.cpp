@@ -1,6 +1,6 @@
-#include "tests/gpu/children/child_fixture.hpp"
 #include "gpu/toolchain/clang_toolchain.hpp"
 #include "protocol/child_answers.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 
 #include <cstdlib>
 #include <doctest/doctest.h>

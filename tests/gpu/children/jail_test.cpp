@@ -1,5 +1,5 @@
-#include "tests/gpu/children/child_fixture.hpp"
 #include "gpu/children/jail.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

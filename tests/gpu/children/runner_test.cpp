@@ -1,6 +1,6 @@
-#include "tests/gpu/children/child_fixture.hpp"
 #include "protocol/child_answers.hpp"
 #include "tensors/tensor_file.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 
 #include <algorithm>
 #include <cstring>

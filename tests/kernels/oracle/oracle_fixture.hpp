@@ -1,15 +1,15 @@
 #pragma once
 
-#include "tests/gpu/children/child_fixture.hpp"
 #include "protocol/child_answers.hpp"
 #include "protocol/definition.hpp"
+#include "tests/gpu/children/child_fixture.hpp"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cstdlib>
 #include <doctest/doctest.h>
+#include <spawn.h>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace gristmill {
 
