@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 // FROZEN. Every T_b rests on these texts: a change needs a new version name and a page in
@@ -82,8 +83,10 @@ baseline_kernel plain_elementwise(const fused_kernel& kernel, const definition& 
     const std::string at =
       access.is_identity ? "element" : signature.address(access, tensor, indices, "index_t");
     expressions.define(leaf, element_text(node, fmt::format("{}[{}]", tensor, at)));
-    wide += fmt::format(" or numel({}) >= 2147483648",
+    const std::string is_long = fmt::format(" or numel({}) >= 2147483648",
       qualified_name("in", def.inputs[static_cast<size_t>(load.input)].name));
+    if (wide.find(is_long) == std::string::npos)
+      wide += is_long;
   }
   for (const auto& line : expressions.statements(roots, ir_level::element))
     body += line + "\n";

@@ -54,6 +54,15 @@ __device__ __forceinline__ float round_fp16(float x) {
 )"},
 };
 
+bool uses_operator(const fused_kernel& kernel, ir_op op) {
+  const auto reached = reachable_nodes(kernel);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i] && kernel.nodes[i].op == op)
+      return true;
+  }
+  return false;
+}
+
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);
@@ -294,8 +303,7 @@ std::string expression_writer::operation(const ir_node& node) const {
 std::string helper_functions(const fused_kernel& kernel, bool uses_fast_math) {
   std::string text;
   for (const helper& one : helpers) {
-    if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
-          [&](const ir_node& node) { return node.op == one.op; }))
+    if (uses_operator(kernel, one.op))
       text += replaced(std::string{one.text}, "EXP", uses_fast_math ? fast_exp : "expf") + "\n";
   }
   return text;
@@ -307,15 +315,10 @@ std::string include_lines(const fused_kernel& kernel) {
     types.insert(load.type);
   for (const auto& output : kernel.outputs)
     types.insert(output.type);
-  const auto uses = [&](dtype type, ir_op op) {
-    return types.contains(type)
-      || std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
-        [&](const ir_node& node) { return node.op == op; });
-  };
   std::string text;
-  if (uses(dtype::bfloat16, ir_op::round_bf16))
+  if (types.contains(dtype::bfloat16) || uses_operator(kernel, ir_op::round_bf16))
     text += "#include <cuda_bf16.h>\n";
-  if (uses(dtype::float16, ir_op::round_fp16))
+  if (types.contains(dtype::float16) || uses_operator(kernel, ir_op::round_fp16))
     text += "#include <cuda_fp16.h>\n";
   return text + "#include <cstdint>\n#include <math.h>\n";
 }

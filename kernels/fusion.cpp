@@ -170,7 +170,12 @@ fused_kernel read_kernel(const op_graph& graph, const definition& def) {
     const index_map index = forms[i] == output_form::element
       ? reader.identity()
       : reader.row_identity(forms[i] == output_form::row_kept ? dimensions : dimensions - 1);
-    const int node = reader.read(graph.outputs[i], index);
+    int node = reader.read(graph.outputs[i], index);
+    const ir_node& last = kernel.nodes[static_cast<size_t>(node)];
+    // Storing rounds: once is enough.
+    if ((last.op == ir_op::round_bf16 && def.outputs[i].type == dtype::bfloat16)
+      || (last.op == ir_op::round_fp16 && def.outputs[i].type == dtype::float16))
+      node = last.args[0];
     kernel.outputs.push_back(
       {static_cast<int>(i), def.outputs[i].type, node, forms[i] != output_form::element});
   }

@@ -171,11 +171,29 @@ std::vector<int> needed_nodes(const fused_kernel& kernel, const std::vector<int>
   return list;
 }
 
+std::vector<bool> reachable_nodes(const fused_kernel& kernel) {
+  std::vector<bool> reached(kernel.nodes.size(), false);
+  for (const ir_output& output : kernel.outputs)
+    reached[static_cast<size_t>(output.node)] = true;
+  for (size_t i = reached.size(); i-- > 0;) {
+    if (!reached[i])
+      continue;
+    for (int arg : kernel.nodes[i].args) {
+      if (arg >= 0)
+        reached[static_cast<size_t>(arg)] = true;
+    }
+  }
+  return reached;
+}
+
 uint64_t flops_per_element(const fused_kernel& kernel) {
   const auto levels = levels_of(kernel);
+  const auto reached = reachable_nodes(kernel);
   uint64_t flops = 0;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ir_node& node = kernel.nodes[i];
+    if (!reached[i])
+      continue;
     if (node.op == ir_op::reduce)
       flops += 1;
     else if (levels[i] == ir_level::element || kernel.family == template_family::elementwise)

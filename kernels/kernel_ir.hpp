@@ -126,6 +126,7 @@ struct ir_output {
   /// Index into the definition's outputs.
   int output = 0;
   dtype type = dtype::float32;
+  /// Before the rounding to `type`, which storing does.
   int node = 0;
   /// The output has one element a row, not one an element.
   bool is_per_row = false;
@@ -190,6 +191,9 @@ std::vector<ir_level> levels_of(const fused_kernel& kernel);
 /// The nodes that `roots` need, themselves included, in order. A reduction is needed, its body is
 /// not.
 std::vector<int> needed_nodes(const fused_kernel& kernel, const std::vector<int>& roots);
+
+/// For each node whether the outputs need it, bodies of reductions included.
+std::vector<bool> reachable_nodes(const fused_kernel& kernel);
 
 /// Floating-point operations of one element of the space: an addition, a product or a comparison
 /// counts 1, a division or a root 4, a transcendental 8. Work of one row only is spread over

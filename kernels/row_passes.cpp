@@ -7,22 +7,6 @@ namespace gristmill {
 
 namespace {
 
-/// All nodes that the outputs need, bodies of reductions included, in order.
-std::vector<bool> reachable_nodes(const fused_kernel& kernel) {
-  std::vector<bool> reached(kernel.nodes.size(), false);
-  for (const ir_output& output : kernel.outputs)
-    reached[static_cast<size_t>(output.node)] = true;
-  for (size_t i = reached.size(); i-- > 0;) {
-    if (!reached[i])
-      continue;
-    for (int arg : kernel.nodes[i].args) {
-      if (arg >= 0)
-        reached[static_cast<size_t>(arg)] = true;
-    }
-  }
-  return reached;
-}
-
 const ir_node& node_at(const fused_kernel& kernel, int index) {
   return kernel.nodes[static_cast<size_t>(index)];
 }
