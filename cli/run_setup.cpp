@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <spdlog/spdlog.h>
 #include <sstream>
 #include <sys/random.h>
@@ -322,13 +321,6 @@ result<run_setup> make_run_setup(const run_settings& settings) {
       if (!parsed)
         return pass(parsed);
       setup.limits = *parsed;
-      return {};
-    },
-    [&]() -> check {
-      // TOML knows no larger numbers, and run.toml must say what can be read again.
-      if (s.seed && *s.seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        return fail(errc::invalid_input,
-          fmt::format("--seed {}: above {}", *s.seed, std::numeric_limits<int64_t>::max()));
       return {};
     },
     [&] { return load_problems(setup); },

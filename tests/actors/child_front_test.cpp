@@ -46,6 +46,7 @@ struct one_front : actor_fixture {
   child_front_actor front = spawn<child_front>(child_front_config{&starter, 2});
   ~one_front() {
     // The callbacks hold the front's handle, as those of a loop do until it is stopped.
+    end(front); // Before the starter that it uses.
     starter.open.clear();
   }
 };
