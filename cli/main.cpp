@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 namespace gristmill {
@@ -15,6 +17,9 @@ namespace {
 /// Values of the flags of `run`; what was not given stays empty, so that the layers below show.
 struct run_flags {
   run_settings given;
+  // As texts: CLI11 takes a number that is too large, or negative, for another one.
+  std::string workers;
+  std::string seed;
   std::string config;
   bool json = false;
 };
@@ -24,13 +29,12 @@ void add_run(CLI::App& app, run_flags& flags) {
   app.add_option("problem", s.problems,
     "names of built-in problems or folders in SOL-ExecBench form; default: all built-in ones");
   app.add_option("--gpus", s.gpus, "mock:MODEL[:COUNT] or sleep:TIME:COUNT, several with commas");
-  app.add_option("--workers", s.workers, "agents that work at once")->check(CLI::PositiveNumber);
+  app.add_option("--workers", flags.workers, "agents that work at once");
   app.add_option("--budget", s.budget, "10m, 500attempts or 600gpu-s; once for each kind")
     ->expected(1)
     ->allow_extra_args(false)
     ->take_all();
-  app.add_option("--seed", s.seed, "makes inputs and search repeatable")
-    ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", flags.seed, "makes inputs and search repeatable");
   app.add_option("--out", s.out, "the run directory; default: runs/<time>-<name>");
   app.add_flag("--json", flags.json, "the table as JSON");
   app.add_option("--proposer", s.proposer, "template, scripted or sleep");
@@ -55,6 +59,17 @@ result<std::string> text_of(const std::string& file) {
   return text.str();
 }
 
+template <class Number>
+result<Number> whole_number(const std::string& flag, const std::string& text) {
+  Number value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    return fail(errc::invalid_input,
+      flag + " " + text + ": must be a whole number from 0 to "
+        + std::to_string(std::numeric_limits<Number>::max()));
+  return value;
+}
+
 /// Flag over environment over file over default.
 result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   run_arguments out;
@@ -77,9 +92,7 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   };
   take("problem", s.problems, g.problems);
   take("--gpus", s.gpus, g.gpus);
-  take("--workers", s.workers, g.workers);
   take("--budget", s.budget, g.budget);
-  take("--seed", s.seed, g.seed);
   take("--out", s.out, g.out);
   take("--proposer", s.proposer, g.proposer);
   take("--candidate", s.candidates, g.candidates);
@@ -88,6 +101,20 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   take("--python", s.python, g.python);
   take("--toolchain", s.toolchain, g.toolchain);
   take("--lease-policy", s.lease_policy, g.lease_policy);
+  if (app.count("--workers") != 0) {
+    auto workers = whole_number<uint32_t>("--workers", flags.workers);
+    if (!workers)
+      return pass(workers);
+    if (*workers == 0)
+      return fail(errc::invalid_input, "--workers 0: at least one worker is needed");
+    s.workers = *workers;
+  }
+  if (app.count("--seed") != 0) {
+    auto seed = whole_number<uint64_t>("--seed", flags.seed);
+    if (!seed)
+      return pass(seed);
+    s.seed = *seed;
+  }
   return out;
 }
 

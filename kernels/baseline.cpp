@@ -95,6 +95,7 @@ baseline_kernel plain_elementwise(const fused_kernel& kernel, const definition& 
       element_type(output.type), expressions.text_of(output.node));
   baseline_kernel out;
   out.source = "// Plain kernel: one thread an element.\n" + include_lines(kernel)
+    + macro_lines(def, {"WIDE"})
     + "\n#if WIDE\nusing index_t = uint64_t;\n#else\nusing index_t = uint32_t;\n#endif\n\n"
     + helper_functions(kernel, false) + "extern \"C\" __global__ void plain_elementwise("
     + signature.declarations() + ") {\n" + indented(body, 2) + "}\n";
@@ -102,7 +103,7 @@ baseline_kernel plain_elementwise(const fused_kernel& kernel, const definition& 
   step["grid"] = {fmt::format("ceil_div({}, {})", total, block_threads), 1, 1};
   step["block"] = {block_threads, 1, 1};
   step["args"] = signature.plan_arguments();
-  out.plan = finished(plan_frame(kernel), {{"WIDE", wide}}, std::move(step));
+  out.plan = finished(plan_frame(kernel), {{free_name(def, "WIDE"), wide}}, std::move(step));
   return out;
 }
 

@@ -73,9 +73,9 @@ public:
   generated_kernel write() {
     const std::string body = run_function();
     generated_kernel out;
-    out.source = header() + include_lines(kernel_) + "\n" + constants()
-      + vector_code(point_.streaming) + "\n" + helper_functions(kernel_, point_.fast) + body
-      + entry();
+    out.source = header() + include_lines(kernel_) + macro_lines(def_, {"VEC", "WIDE"}) + "\n"
+      + constants() + vector_code(point_.streaming) + "\n" + helper_functions(kernel_, point_.fast)
+      + body + entry();
     out.plan = plan();
     return out;
   }
@@ -246,7 +246,8 @@ private:
     json out = {{"name", name}};
     if (!when.empty())
       out["when"] = when;
-    out["defines"] = {{"VEC", width}, {"WIDE", wide_expression()}};
+    out["defines"] = {
+      {free_name(def_, "VEC"), width}, {free_name(def_, "WIDE"), wide_expression()}};
     out["steps"] = json::array({step});
     return out;
   }

@@ -90,6 +90,15 @@ std::string free_name(const definition& def, std::string wanted) {
   return wanted;
 }
 
+std::string macro_lines(const definition& def, const std::vector<std::string>& macros) {
+  std::string text;
+  for (const auto& macro : macros) {
+    if (const std::string name = free_name(def, macro); name != macro)
+      text += fmt::format("#define {} {}\n", macro, name);
+  }
+  return text;
+}
+
 std::vector<std::string> cpp_identifiers(const definition& def) {
   std::set<std::string> taken;
   std::vector<std::string> identifiers;

@@ -22,6 +22,10 @@ std::string product_text(const std::vector<std::string>& factors);
 /// underscores.
 std::string free_name(const definition& def, std::string wanted);
 
+/// Lines for the top of a source whose plan defines those macros under their `free_name`: each gets
+/// the name back that the source uses. Empty where nothing of the definition is in the way.
+std::string macro_lines(const definition& def, const std::vector<std::string>& macros);
+
 /// A valid, unreserved C++ identifier for each tensor and scalar of the definition, all different:
 /// inputs first, then outputs. The name itself wherever it will do.
 std::vector<std::string> cpp_identifiers(const definition& def);

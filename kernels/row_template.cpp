@@ -116,9 +116,9 @@ public:
     std::string body = prologue();
     body += all_passes();
     generated_kernel out;
-    out.source = header() + include_lines(kernel_) + "\n" + constants()
-      + vector_code(point_.streaming) + "\n" + std::string{row_reduction_code()} + "\n"
-      + helper_functions(kernel_, point_.fast)
+    out.source = header() + include_lines(kernel_) + macro_lines(def_, macros()) + "\n"
+      + constants() + vector_code(point_.streaming) + "\n" + std::string{row_reduction_code()}
+      + "\n" + helper_functions(kernel_, point_.fast)
       + "extern \"C\" __global__ void __launch_bounds__(row_threads * block_rows)\nfused_rows("
       + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
     out.plan = plan();
@@ -132,6 +132,11 @@ private:
   }
   bool uses_shared() const { return point_.keep == row_keep::shared && keeps_anything(); }
   bool uses_registers() const { return point_.keep == row_keep::registers && keeps_anything(); }
+
+  std::vector<std::string> macros() const {
+    return uses_shared() ? std::vector<std::string>{"VEC", "CHUNKS", "SHARED"}
+                         : std::vector<std::string>{"VEC", "CHUNKS"};
+  }
 
   std::string header() const {
     return fmt::format(
@@ -492,9 +497,9 @@ private:
     json out = {{"name", name}};
     if (!conditions.empty())
       out["when"] = fmt::format("{}", fmt::join(conditions, " and "));
-    out["defines"] = {{"VEC", width}, {"CHUNKS", chunks}};
+    out["defines"] = {{free_name(def_, "VEC"), width}, {free_name(def_, "CHUNKS"), chunks}};
     if (uses_shared())
-      out["defines"]["SHARED"] = kept == keeping::shared ? 1 : 0;
+      out["defines"][free_name(def_, "SHARED")] = kept == keeping::shared ? 1 : 0;
     out["steps"] = json::array({step});
     return out;
   }
