@@ -87,7 +87,8 @@ std::string to_text(const run_table& table) {
   text += wrapped("times in microseconds, " + table.time_note);
   if (!table.baseline_note.empty())
     text += wrapped(table.baseline_note);
-  text += "\n";
+  text +=
+    "column floor: the share of the floor that the best kernel reaches on the largest workload\n\n";
   text += fmt::format("{:<26} {:<19} {:>9} {:>9} {:>7} {:>6} {:>5} {:>5} {:>7}\n", "problem",
     "status", "T_b", "best", "faster", "floor", "SOL", "tries", "gpu-s");
   for (const auto& p : table.problems)
