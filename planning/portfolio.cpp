@@ -316,7 +316,13 @@ void portfolio::on_nothing_proposed(problem& p, const flight& f, const attempt_s
   bool never = summary.outcome == attempt_outcome::no_candidate;
   auto reason = fmt::format("{}: {}", to_string(summary.outcome), summary.reason);
   if (f.kind == attempt_kind::baseline) {
-    finish(p, "baseline failed: " + reason);
+    if (never && !p.planted.empty()) {
+      // No plain kernel of ours fits; what was given is judged all the same, without a T_b.
+      p.state = problem_state::open;
+      p.exhausted = reason;
+    } else {
+      finish(p, never ? reason : "baseline failed: " + reason);
+    }
     return;
   }
   if (never || (p.in_flight.empty() && p.changes == f.changes_known))

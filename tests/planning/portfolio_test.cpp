@@ -153,6 +153,43 @@ TEST_CASE_FIXTURE(planner_fixture, "a baseline that fails by infrastructure is t
   CHECK(kind_of_next() == decision_kind::stop);
 }
 
+TEST_CASE_FIXTURE(planner_fixture, "a problem that no template fits ends as no candidate") {
+  ready();
+  auto s = summary(give(), attempt_outcome::no_candidate, "");
+  s.reason = "operator 'mm' belongs to no template family yet";
+  CHECK(mind->on_finished(s, 0ns).problem_finished);
+  CHECK(view().reason == "no candidate: operator 'mm' belongs to no template family yet");
+  CHECK(kind_of_next() == decision_kind::stop);
+}
+
+TEST_CASE("what was given is judged although no plain kernel fits the problem") {
+  auto made = portfolio::make({}, {{"p", {make_candidate("mine")}}});
+  REQUIRE(made);
+  prepared_problem prepared;
+  prepared.problem = "p";
+  prepared.status = verdict_status::passed;
+  REQUIRE(made->on_ready(prepared));
+  auto base = made->next("w", 0ns).work;
+  REQUIRE(base.kind == attempt_kind::baseline);
+  attempt_summary s;
+  s.id = base.id;
+  s.kind = attempt_kind::baseline;
+  s.worker = "w";
+  s.outcome = attempt_outcome::no_candidate;
+  CHECK_FALSE(made->on_finished(s, 0ns).problem_finished);
+  auto mine = made->next("w", 0ns).work;
+  CHECK(mine.kind == attempt_kind::planted);
+  CHECK(mine.given);
+  s.id = mine.id;
+  s.kind = attempt_kind::planted;
+  s.outcome = attempt_outcome::judged;
+  s.status = verdict_status::passed;
+  s.candidate = *mine.given;
+  s.objective_ns = 5;
+  CHECK(made->on_finished(s, 0ns).problem_finished);
+  CHECK(made->next("w", 0ns).kind == decision_kind::stop);
+}
+
 TEST_CASE_FIXTURE(planner_fixture, "a baseline that fails by itself ends the problem at once") {
   ready();
   auto s = summary(give(), attempt_outcome::judged, "base");
