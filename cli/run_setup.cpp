@@ -170,18 +170,19 @@ result<void> load_bounds_table(run_setup& setup) {
   return {};
 }
 
-void choose_seed(run_setup& setup) {
+result<void> choose_seed(run_setup& setup) {
   auto& context = setup.context;
   if (setup.settings.seed) {
     context.seed = *setup.settings.seed;
     context.secret = hmac_sha256("gristmill run secret", std::to_string(context.seed));
-    return;
+    return {};
   }
   // The seed steers the search and is told; the secret keys the inputs and is not.
   if (getrandom(&context.seed, sizeof context.seed, 0) != sizeof context.seed
     || getrandom(context.secret.data(), context.secret.size(), 0)
       != static_cast<ssize_t>(context.secret.size()))
-    spdlog::error("the kernel's random generator did not answer");
+    return fail(errc::io_failed, "the kernel's random generator did not answer; give --seed");
+  return {};
 }
 
 result<void> find_tools(run_setup& setup) {
@@ -334,7 +335,8 @@ result<run_setup> make_run_setup(const run_settings& settings) {
       return pass(fine);
   setup.workers = s.workers != 0 ? s.workers : setup.gpu_count + 2;
   s.workers = setup.workers;
-  choose_seed(setup);
+  if (auto chosen = choose_seed(setup); !chosen)
+    return pass(chosen);
   return setup;
 }
 

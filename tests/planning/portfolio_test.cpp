@@ -153,6 +153,42 @@ TEST_CASE_FIXTURE(planner_fixture, "a baseline that fails by infrastructure is t
   CHECK(kind_of_next() == decision_kind::stop);
 }
 
+TEST_CASE_FIXTURE(planner_fixture, "shares by attempts do not look at the time under lease") {
+  for (bool by_attempts : {false, true}) {
+    CAPTURE(by_attempts);
+    portfolio_config c;
+    c.share_by_attempts = by_attempts;
+    start(c, {{"p", {}}, {"q", {}}});
+    ready("p", true);
+    ready("q", true);
+    // Both have one attempt; that of "p" took longer.
+    for (uint64_t gpu_ns : {1000, 1}) {
+      auto work = give("w1");
+      mind->claim({work.id, "key"});
+      auto s = summary(work, attempt_outcome::judged, "key");
+      s.gpu_ns = gpu_ns;
+      REQUIRE(mind->on_finished(s, 0ns).accepted);
+    }
+    CHECK(give("w1").id.problem == (by_attempts ? "p" : "q"));
+  }
+}
+
+TEST_CASE_FIXTURE(
+  planner_fixture, "a problem that is being prepared keeps its turn when asked to") {
+  for (bool wait : {false, true}) {
+    CAPTURE(wait);
+    portfolio_config c;
+    c.wait_for_turn = wait;
+    start(c, {{"p", {}}, {"q", {}}});
+    ready("q", true);
+    CHECK(kind_of_next() == (wait ? decision_kind::idle : decision_kind::assigned));
+    if (!wait)
+      continue;
+    ready("p", true);
+    CHECK(give("w1").id.problem == "p");
+  }
+}
+
 TEST_CASE_FIXTURE(planner_fixture, "a problem that no template fits ends as no candidate") {
   ready();
   auto s = summary(give(), attempt_outcome::no_candidate, "");
