@@ -52,8 +52,10 @@ using gpu_lease_actor = caf::typed_actor<
 
 /// One device: runs one measurement at a time, in one child a lease.
 using gpu_actor = caf::typed_actor<
-  // Answered after the lease is released and verified. `lease_expired` for a token that is too old;
-  // a crash, a hang or a fault of the candidate is an answer, not an error.
+  // Answered after the lease is released and verified. `lease_expired` for a token that is too
+  // old, `invalid_input` for another GPU's lease, `refused` while busy, `timed_out` when the
+  // child outlives its term, `child_failed` when the child front is gone, `shutting_down` at the
+  // end; a crash, a hang or a fault of the candidate is an answer, not an error.
   sig<measurement, measure_request>,
   // From the broker: end what runs under this token, refuse it from now on, report `verified`.
   sig<void, lease_revoke>,
