@@ -1,5 +1,6 @@
 #include "actors/candidate.hpp"
 
+#include "actors/input_numbers.hpp"
 #include "journal/hash.hpp"
 #include "protocol/shrink.hpp"
 
@@ -22,9 +23,12 @@ result<candidate_workload> resolve_workload(
   const run_context& context, const problem& of, const workload& work, const plan& parsed) {
   candidate_workload out;
   out.uuid = work.uuid;
-  auto scalars = scalar_inputs(of.def, work);
-  if (!scalars)
-    return pass(scalars);
+  auto full_numbers = all_numbers(context, of, work, input_set::clock);
+  if (!full_numbers)
+    return pass(full_numbers);
+  auto check_numbers = all_numbers(context, of, work, input_set::check);
+  if (!check_numbers)
+    return pass(check_numbers);
   auto full = resolve_axes(of.def, work.axes);
   if (!full)
     return pass(full);
@@ -34,11 +38,11 @@ result<candidate_workload> resolve_workload(
   out.shrunken = *check != *full;
   out.check_axes = *check;
   auto where = fmt::format("launch plan, workload {}", work.uuid);
-  auto at_true_size = resolve(parsed, of.def, *full, *scalars, context.facts);
+  auto at_true_size = resolve(parsed, of.def, *full, *full_numbers, context.facts);
   if (!at_true_size)
     return blame_plan(where, at_true_size.error());
   out.full = std::move(*at_true_size);
-  auto at_check_size = resolve(parsed, of.def, *check, *scalars, context.facts);
+  auto at_check_size = resolve(parsed, of.def, *check, *check_numbers, context.facts);
   if (!at_check_size)
     return blame_plan(where + " (shrunken for the correctness run)", at_check_size.error());
   out.check = std::move(*at_check_size);
@@ -84,27 +88,6 @@ result<resolved_candidate> resolve_candidate(
         problem_name, units.size(), plan_limits::units));
   for (auto& [key, unit] : units)
     out.units.push_back(std::move(unit));
-  return out;
-}
-
-result<std::vector<std::pair<std::string, scalar_value>>> scalar_inputs(
-  const definition& def, const workload& work) {
-  std::vector<std::pair<std::string, scalar_value>> out;
-  for (const auto& spec : def.inputs) {
-    if (!spec.is_scalar)
-      continue;
-    const auto* given = work.find_input(spec.name);
-    if (given == nullptr || given->kind != input_kind::scalar)
-      return fail(errc::invalid_input,
-        fmt::format("workload {}: inputs.{}: the definition says that it is a number, so the "
-                    "workload must give its value",
-          work.uuid, spec.name));
-    auto value = make_scalar(spec.type, given->value);
-    if (!value)
-      return fail(value.error().code,
-        fmt::format("workload {}: inputs.{}: {}", work.uuid, spec.name, value.error().what));
-    out.emplace_back(spec.name, *value);
-  }
   return out;
 }
 

@@ -37,10 +37,6 @@ struct resolved_candidate {
 result<resolved_candidate> resolve_candidate(
   const run_context& context, const std::string& problem_name, const candidate_ref& candidate);
 
-/// The scalar inputs of a workload, by name.
-result<std::vector<std::pair<std::string, scalar_value>>> scalar_inputs(
-  const definition& def, const workload& work);
-
 /// Puts source and plan into the blob store and names the pair.
 result<candidate_ref> store_candidate(blob_store& blobs, const std::string& source,
   const std::string& plan_text, std::string key, std::string parent, std::string hypothesis);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 
 namespace gristmill {
 
@@ -21,6 +22,7 @@ public:
   /// from any thread.
   virtual result<void> submit(child_request request, std::function<void(child_result)> answer) = 0;
   virtual void cancel(uint64_t id) = 0;
+  virtual void terminate(uint64_t id) = 0;
 };
 
 /// The real thing. Owned by the runtime, which stops it after the front and before the actor
@@ -33,6 +35,7 @@ public:
     return loop_.submit(std::move(request), std::move(answer));
   }
   void cancel(uint64_t id) override { loop_.cancel(id); }
+  void terminate(uint64_t id) override { loop_.terminate(id); }
   void stop() { loop_.stop(); }
 
 private:
@@ -57,10 +60,21 @@ public:
   void on_exit() override;
 
 private:
+  struct open_child {
+    caf::typed_response_promise<child_result> reply;
+    std::string device;
+  };
+
   caf::result<child_result> start(child_request request);
+  caf::result<device_quiet> on_quiet(const device_quiet_query& what);
+  bool quiet(const std::string& device) const;
 
   child_front_config settings_;
-  std::map<uint64_t, caf::typed_response_promise<child_result>> open_;
+  std::map<uint64_t, open_child> open_;
+  /// Who waits for a device without children.
+  std::multimap<std::string, caf::typed_response_promise<device_quiet>> waiting_;
+  /// Processes on it could not be killed: never quiet again.
+  std::set<std::string> stuck_;
 };
 
 } // namespace gristmill

@@ -22,4 +22,9 @@ std::filesystem::path reference_file(const run_context& context, const std::stri
   return context.references(problem_name, uuid) / file_name(tensor, ".bin");
 }
 
+std::filesystem::path custom_numbers_file(
+  const run_context& context, const std::string& problem_name, const std::string& uuid) {
+  return context.inputs(problem_name, uuid) / "numbers.json";
+}
+
 } // namespace gristmill

@@ -16,4 +16,8 @@ std::filesystem::path input_file(const run_context& context, const std::string& 
 std::filesystem::path reference_file(const run_context& context, const std::string& problem_name,
   const std::string& uuid, const std::string& tensor);
 
+/// Where the numbers that a custom entry point returned are kept for the runs.
+std::filesystem::path custom_numbers_file(
+  const run_context& context, const std::string& problem_name, const std::string& uuid);
+
 } // namespace gristmill

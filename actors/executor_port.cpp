@@ -1,26 +1,77 @@
 #include "actors/executor_port.hpp"
 
+#include <fmt/format.h>
 #include <memory>
 
 namespace gristmill {
 
+device_report executor_port::report_of(device_state state, uint64_t token) const {
+  device_report what;
+  what.gpu = gpu_;
+  what.state = state;
+  what.token = token;
+  what.model = model_;
+  what.boot = comebacks_ == 0 ? boot_ : fmt::format("{}+{}", boot_, comebacks_);
+  return what;
+}
+
+void executor_port::report(device_report what) {
+  if (broker_)
+    report_(broker_, std::move(what), [](const lease_ack&) {});
+}
+
 void executor_port::up() {
-  report(device_state::up, 0, {}, nullptr);
+  report(report_of(device_state::up, 0));
+}
+
+void executor_port::up_again() {
+  ++comebacks_;
+  up();
 }
 
 void executor_port::active(uint64_t token) {
-  report(device_state::active, token, {}, nullptr);
+  report(report_of(device_state::active, token));
 }
 
-void executor_port::verified(uint64_t token) {
-  report(device_state::verified, token, {}, nullptr);
+void executor_port::ended(uint64_t token, std::string reason) {
+  auto what = report_of(device_state::ended, token);
+  what.reason = std::move(reason);
+  report(std::move(what));
+}
+
+void executor_port::verified(uint64_t token, probe_report found) {
+  auto what = report_of(device_state::verified, token);
+  what.probe = std::move(found);
+  report(std::move(what));
 }
 
 void executor_port::down(std::string reason) {
-  report(device_state::down, 0, std::move(reason), nullptr);
+  auto what = report_of(device_state::down, 0);
+  what.reason = std::move(reason);
+  report(std::move(what));
 }
 
-void executor_port::finish(uint64_t token, std::string reason, finished then) {
+void executor_port::probed(probe_report found) {
+  auto what = report_of(device_state::probed, 0);
+  what.probe = std::move(found);
+  report(std::move(what));
+}
+
+void executor_port::renew(uint64_t token, std::chrono::nanoseconds idle, answered then) {
+  if (!broker_) {
+    then(gone());
+    return;
+  }
+  lease_command what;
+  what.verb = lease_verb::renew;
+  what.gpu = gpu_;
+  what.token = token;
+  what.idle = idle;
+  command_(broker_, std::move(what), std::move(then));
+}
+
+void executor_port::finish(
+  uint64_t token, std::string reason, lease_outcome outcome, probe_report found, finished then) {
   if (!broker_) {
     then(false);
     return;
@@ -30,26 +81,22 @@ void executor_port::finish(uint64_t token, std::string reason, finished then) {
   release.gpu = gpu_;
   release.token = token;
   release.reason = std::move(reason);
+  release.outcome = outcome;
   // The broker answers in the order of the questions: the second answer is the last one.
   auto valid = std::make_shared<bool>(false);
-  command_(broker_, std::move(release), [valid](bool applied) { *valid = applied; });
-  report(
-    device_state::verified, token, {}, [valid, then = std::move(then)](bool) { then(*valid); });
+  auto passed = found.outcome != probe_outcome::failed;
+  command_(broker_, std::move(release),
+    [valid, passed](const lease_ack& ack) { *valid = ack.applied && passed; });
+  auto what = report_of(device_state::verified, token);
+  what.probe = std::move(found);
+  report_(
+    broker_, std::move(what), [valid, then = std::move(then)](const lease_ack&) { then(*valid); });
 }
 
 void executor_port::close() {
   broker_ = nullptr;
   report_ = nullptr;
   command_ = nullptr;
-}
-
-void executor_port::report(device_state state, uint64_t token, std::string reason, finished then) {
-  if (!broker_)
-    return;
-  device_report what{gpu_, state, token, model_, std::move(reason)};
-  if (!then)
-    then = [](bool) {};
-  report_(broker_, std::move(what), std::move(then));
 }
 
 } // namespace gristmill

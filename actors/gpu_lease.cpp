@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <utility>
 
 namespace gristmill {
 
 gpu_lease::gpu_lease(caf::actor_config& config, gpu_lease_config settings)
-  : gpu_lease_actor::base(config), settings_(std::move(settings)),
+  : gpu_lease_actor::base(config), settings_(std::move(settings)), policy_(settings_.policy.get()),
     table_(settings_.table, std::move(settings_.policy)), monitors_(this) {}
 
 gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
@@ -23,7 +24,8 @@ gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
     [this](const lease_request& what) { return on_request(what); },
     [this](const lease_command& what) { return on_command(what); },
     [this](const device_report& what) { return on_report(what); },
-    [this](const broker_query&) { return table_.snapshot(); },
+    [this](const broker_query& what) { return table_.snapshot(what, now()); },
+    [this](const broker_command& what) { return on_broker_command(what); },
     [this](const tick& due) {
       if (due.generation != generation_)
         return;
@@ -95,14 +97,17 @@ caf::result<lease_ack> gpu_lease::on_command(const lease_command& what) {
   }
   case lease_verb::renew:
     if (what.gpu < executors_.size())
-      ack = table_.on_renew(what.gpu, what.token, instant);
+      ack = table_.on_renew(what.gpu, what.token, what.idle, instant, actions);
     else
       ack.note = fmt::format("there is no GPU {}", what.gpu);
     break;
   case lease_verb::release:
-    if (what.gpu < executors_.size())
-      ack = table_.on_release(what.gpu, what.token, what.reason, instant, actions);
-    else
+    if (what.gpu < executors_.size()) {
+      auto from = caf::actor_cast<caf::strong_actor_ptr>(current_sender());
+      auto of_executor = from && from == executors_[what.gpu].pointer;
+      ack = table_.on_release(what.gpu, what.token, what.reason,
+        of_executor ? what.outcome : lease_outcome::fine, instant, actions);
+    } else
       ack.note = fmt::format("there is no GPU {}", what.gpu);
     break;
   }
@@ -120,7 +125,7 @@ caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
   lease_actions actions;
   auto instant = now();
   if (e.pointer != from) {
-    if (what.state != device_state::up)
+    if (what.state != device_state::up && what.state != device_state::holding)
       return lease_ack{false, "the sender is not the executor of this GPU"};
     // A replacement may come before the news of the old one's death.
     if (e.pointer) {
@@ -142,12 +147,25 @@ caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
     auto address = caf::actor_cast<caf::actor_addr>(from);
     monitors_.watch(this, from, [this, address](const caf::error&) { executor_down(address); });
   }
-  table_.on_report(what, instant, actions);
-  // Before the actions: the next grant of this GPU may be among them.
-  if (what.state == device_state::verified || what.state == device_state::down)
-    close_lease_if_over(what.gpu);
+  auto ack = table_.on_report(what, instant, actions);
+  // The last word to the old holder comes before it is forgotten, and the next grant of this GPU
+  // after it.
+  auto rest = std::stable_partition(actions.begin(), actions.end(),
+    [](const lease_action& a) { return a.kind == lease_action_kind::notify_holder; });
+  lease_actions later{std::make_move_iterator(rest), std::make_move_iterator(actions.end())};
+  actions.erase(rest, actions.end());
   perform(actions);
-  return lease_ack{true, {}};
+  if (what.state != device_state::active)
+    close_lease_if_over(what.gpu);
+  perform(later);
+  return ack;
+}
+
+caf::result<lease_ack> gpu_lease::on_broker_command(const broker_command& what) {
+  lease_actions actions;
+  auto ack = table_.on_broker_command(what, now(), actions);
+  perform(actions);
+  return ack;
 }
 
 // ---- actions
@@ -156,7 +174,18 @@ caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
 void gpu_lease::perform(lease_actions& actions) {
   for (auto& action : actions)
     perform(action);
+  tell_policy_failures();
   set_timer();
+}
+
+void gpu_lease::tell_policy_failures() {
+  for (auto& text : policy_->take_failures()) {
+    event e;
+    e.kind = "policy_failed";
+    e.t = now();
+    e.reason = std::move(text);
+    settings_.events.note(this, std::move(e));
+  }
 }
 
 void gpu_lease::perform(lease_action& action) {
@@ -177,6 +206,14 @@ void gpu_lease::perform(lease_action& action) {
   case lease_action_kind::revoke:
     if (executors_[action.revoke.gpu].handle)
       seam::tell(this, executors_[action.revoke.gpu].handle, action.revoke);
+    break;
+  case lease_action_kind::probe:
+    if (executors_[action.probe.gpu].handle)
+      seam::tell(this, executors_[action.probe.gpu].handle, action.probe);
+    break;
+  case lease_action_kind::rerun:
+    if (settings_.on_rerun)
+      settings_.on_rerun(action.rerun);
     break;
   case lease_action_kind::reserve: {
     auto block = action.reserve;
@@ -245,11 +282,7 @@ void gpu_lease::close_request(holder_id id, uint64_t request) {
 }
 
 void gpu_lease::close_lease_if_over(uint32_t gpu) {
-  const auto seen = table_.snapshot().gpus[gpu];
-  auto same = seen.token == executors_[gpu].token
-    && (seen.phase == gpu_phase::granted || seen.phase == gpu_phase::active
-      || seen.phase == gpu_phase::verifying);
-  if (!same)
+  if (!table_.in_use(gpu, executors_[gpu].token))
     close_lease(gpu);
 }
 

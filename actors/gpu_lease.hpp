@@ -6,6 +6,7 @@
 #include "gpu/lease/table.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,13 +22,20 @@ struct gpu_lease_config {
   /// In the order of their indices; each waits for the first report of its executor.
   std::vector<gpu_entry> gpus;
   event_port events;
+  /// What failed only on a GPU that is in quarantine now; the event is written in any case.
+  std::function<void(const blame_victim&)> on_rerun;
 };
 
 /// Carries messages to and from `lease_table`, which decides everything.
 ///
+/// Alarms, drains, probes and adoptions are events like every other; what a policy from outside has
+/// failed to answer is event `policy_failed`.
+///
 /// The holder of a lease is whoever sent its request; it is watched for as long as it waits or
 /// holds. The executor of a GPU is whoever reports for it; only that one may. When an executor
-/// ends, its GPU is down and its lease over; another actor that reports `up` takes its place.
+/// ends, its GPU is lost and its lease over; another actor that reports `up`, or `holding` to a
+/// broker that has started anew, takes its place. Only the executor's word decides about blame:
+/// what a holder says about the outcome is not heard.
 ///
 /// A grant follows a `verified` within the same message: nothing is asked in between, because
 /// tokens are reserved in blocks beforehand.
@@ -58,9 +66,11 @@ private:
   caf::result<lease_ticket> on_request(const lease_request& what);
   caf::result<lease_ack> on_command(const lease_command& what);
   caf::result<lease_ack> on_report(const device_report& what);
+  caf::result<lease_ack> on_broker_command(const broker_command& what);
 
   /// Does what the table wants done, then sets the timer anew.
   void perform(lease_actions& actions);
+  void tell_policy_failures();
   void perform(lease_action& action);
   void grant(const lease_action& action);
 
@@ -74,6 +84,8 @@ private:
   std::chrono::nanoseconds now();
 
   gpu_lease_config settings_;
+  /// Of the table, which owns it.
+  lease_policy* policy_;
   lease_table table_;
   seam::monitors monitors_;
   std::map<caf::actor_addr, holder_id> holder_ids_;

@@ -7,7 +7,7 @@ namespace gristmill {
 
 gpu_sleep::gpu_sleep(caf::actor_config& config, gpu_sleep_config settings)
   : gpu_actor::base(config), settings_(std::move(settings)),
-    broker_(this, settings_.broker, settings_.gpu, settings_.model) {}
+    broker_(this, settings_.broker, settings_.gpu, settings_.model, settings_.boot) {}
 
 gpu_actor::behavior_type gpu_sleep::make_behavior() {
   seam::end_on_exception(this);
@@ -15,9 +15,14 @@ gpu_actor::behavior_type gpu_sleep::make_behavior() {
   return {
     [this](const measure_request& what) { return on_measure(what); },
     [this](const lease_revoke& what) { on_revoke(what); },
+    [this](const probe_order&) {
+      // Nothing runs here at any time but one sleep.
+      broker_.probed(
+        running_ ? probe_report{probe_outcome::could_not, "a sleep is going on"} : probe_report{});
+    },
     [this](const tick& due) {
       if (running_ && due.generation == generation_)
-        finish("done");
+        on_timer();
     },
   };
 }
@@ -50,27 +55,60 @@ caf::result<measurement> gpu_sleep::on_measure(const measure_request& what) {
         "{} still sleeps under token {}", settings_.name, running_->request.under.token)});
   fence_ = what.under.token;
   auto reply = make_response_promise<measurement>();
-  running_ = session{what, reply, clock().now()};
+  auto now = clock().now();
+  running_ = session{what, reply, now, now + std::min(settings_.duration, what.under.term), now,
+    now + settings_.ttl / 3};
   broker_.active(what.under.token);
-  seam::tell_later(
-    this, std::min(settings_.duration, what.under.term), gpu_actor{this}, tick{++generation_});
+  arm();
   return reply;
+}
+
+void gpu_sleep::arm() {
+  auto due = std::min(running_->ends, running_->renew_due);
+  seam::tell_later(this, std::max(due - clock().now(), caf::actor_clock::duration_type{0}),
+    gpu_actor{this}, tick{++generation_});
+}
+
+void gpu_sleep::on_timer() {
+  auto now = clock().now();
+  if (now >= running_->ends) {
+    finish("done");
+    return;
+  }
+  if (now - running_->renewed >= settings_.ttl / 5 * 4) {
+    finish("the broker does not answer", lease_outcome::infrastructure);
+    return;
+  }
+  if (now >= running_->renew_due) {
+    running_->renew_due = now + settings_.ttl / 3;
+    auto token = running_->request.under.token;
+    broker_.renew(token, std::chrono::nanoseconds{0}, [this, token, now](const lease_ack& ack) {
+      if (!running_ || running_->request.under.token != token)
+        return;
+      if (ack.applied)
+        running_->renewed = now;
+      else
+        finish("not renewed", lease_outcome::infrastructure);
+    });
+  }
+  arm();
 }
 
 void gpu_sleep::on_revoke(const lease_revoke& what) {
   fence_ = std::max(fence_, what.token);
   if (running_ && running_->request.under.token <= what.token)
-    finish("revoked"); // Nothing runs, so nothing has to be ended first.
+    finish(
+      "revoked", lease_outcome::infrastructure); // Nothing runs, so nothing has to be ended first.
   else if (finishing_.count(what.token) == 0)
     broker_.verified(what.token);
 }
 
-void gpu_sleep::finish(const std::string& reason) {
+void gpu_sleep::finish(const std::string& reason, lease_outcome outcome) {
   auto over = std::move(*running_);
   running_.reset();
   auto token = over.request.under.token;
   finishing_.emplace(token, over.reply);
-  broker_.finish(token, reason, [this, over, token](bool valid) {
+  broker_.finish(token, reason, outcome, {}, [this, over, token](bool valid) {
     auto found = finishing_.find(token);
     if (found == finishing_.end())
       return;

@@ -16,10 +16,14 @@ struct gpu_sleep_config {
   /// In events, such as "sleep:100ms#0".
   std::string name;
   std::string model;
+  /// Identity of this start; another one after each restart.
+  std::string boot;
   gpu_lease_actor broker;
   event_port events;
   /// How long each lease is held.
   std::chrono::nanoseconds duration = std::chrono::milliseconds{100};
+  /// Of the broker: renewed at a third of it, given up at four fifths without an answer.
+  std::chrono::nanoseconds ttl = std::chrono::seconds{30};
 };
 
 /// Executor that runs no kernel and starts no child: holds each lease for `duration`. Same rules of
@@ -40,11 +44,16 @@ private:
     measure_request request;
     promise reply;
     caf::actor_clock::time_point began;
+    caf::actor_clock::time_point ends;
+    caf::actor_clock::time_point renewed;
+    caf::actor_clock::time_point renew_due;
   };
 
   caf::result<measurement> on_measure(const measure_request& what);
   void on_revoke(const lease_revoke& what);
-  void finish(const std::string& reason);
+  void finish(const std::string& reason, lease_outcome outcome = lease_outcome::fine);
+  void on_timer();
+  void arm();
 
   gpu_sleep_config settings_;
   executor_port broker_;

@@ -22,8 +22,10 @@ using child_front_actor = caf::typed_actor<
   // Always answered with a child_result once the process group is gone; `queue_full` when too many
   // wait.
   sig<child_result, child_request>,
-  // Kills a child; its result follows. Unknown ids are ignored.
+  // Ends a child; its result follows. Unknown ids are ignored.
   sig<void, child_cancel>,
+  // Answered as soon as no child works on the device, also one that nobody waits for any more.
+  sig<device_quiet, device_quiet_query>,
   // INTERNAL: the loop thread has seen a child end.
   sig<void, child_result>>;
 
@@ -35,7 +37,9 @@ using lease_holder_actor = caf::typed_actor<
   sig<void, lease_ended>>;
 
 /// What an executor can be told by the broker.
-using gpu_executor_actor = caf::typed_actor<sig<void, lease_revoke>>;
+using gpu_executor_actor = caf::typed_actor<sig<void, lease_revoke>,
+  // Look at your idle device again and report `probed`.
+  sig<void, probe_order>>;
 
 /// Lends each GPU to one holder at a time; the only owner of tokens, queues and health.
 using gpu_lease_actor = caf::typed_actor<
@@ -47,6 +51,8 @@ using gpu_lease_actor = caf::typed_actor<
   // From the executor of a GPU, which is the sender: joins, starts, proves that nothing runs,
   // leaves.
   sig<lease_ack, device_report>, sig<broker_snapshot, broker_query>,
+  // From a person: drain and undrain. `applied = false` with the nearest name for an unknown GPU.
+  sig<lease_ack, broker_command>,
   // INTERNAL: the table's next deadline fell due.
   sig<void, tick>>;
 
@@ -59,6 +65,8 @@ using gpu_actor = caf::typed_actor<
   sig<measurement, measure_request>,
   // From the broker: end what runs under this token, refuse it from now on, report `verified`.
   sig<void, lease_revoke>,
+  // From the broker, while idle: look at the device again, report `probed`.
+  sig<void, probe_order>,
   // INTERNAL: a deadline fell due.
   sig<void, tick>>;
 

@@ -7,11 +7,13 @@ namespace gristmill {
 namespace {
 
 /// A problem that cannot be prepared here is an answer; the run goes on without it.
-prepared_problem cannot_be(const std::string& problem_name, std::string reason) {
+prepared_problem cannot_be(const std::string& problem_name, const failure& why) {
   prepared_problem out;
   out.problem = problem_name;
-  out.status = verdict_status::not_checked;
-  out.reason = std::move(reason);
+  // What was not found is a file of the data set: no verdict about anybody, and not ours to mend.
+  out.status =
+    why.code == errc::not_found ? verdict_status::infrastructure : verdict_status::not_checked;
+  out.reason = why.what;
   return out;
 }
 
@@ -42,7 +44,7 @@ caf::result<prepared_problem> oracle::prepare(const std::string& problem_name) {
   const auto& target = found->second;
   auto work = build_prepare_job(context, target);
   if (!work)
-    return cannot_be(problem_name, work.error().what);
+    return cannot_be(problem_name, work.error());
   if (auto made = make_data_folders(context, target); !made)
     return to_error(made.error());
   job what;

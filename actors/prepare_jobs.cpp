@@ -1,15 +1,15 @@
 #include "actors/prepare_jobs.hpp"
 
-#include "actors/candidate.hpp"
 #include "actors/child_job.hpp"
 #include "actors/data_files.hpp"
-#include "journal/hash.hpp"
+#include "actors/input_numbers.hpp"
 #include "kernels/native/native_reference.hpp"
 #include "kernels/work_count.hpp"
 #include "protocol/child_answers.hpp"
 #include "protocol/shrink.hpp"
 #include "protocol/trace_plan.hpp"
 #include "scoring/floor.hpp"
+#include "tensors/safetensors.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,82 +22,142 @@ namespace {
 constexpr uint64_t pattern_bytes_max = uint64_t{4} << 20;
 constexpr const char* graph_file_name = "graph.json";
 
-/// Keyed by HMAC(run secret, definition, workload, set, tensor), contracts section 3.
-tensor_key key_of(const run_context& context, const problem& target, const std::string& uuid,
-  std::string_view set, const std::string& tensor) {
-  std::string_view secret(
-    reinterpret_cast<const char*>(context.secret.data()), context.secret.size());
-  // The length of each part goes in, so that no two lists of parts make one text.
-  std::string text;
-  for (std::string_view part : {std::string_view(target.definition_text), std::string_view(uuid),
-         set, std::string_view(tensor)})
-    text += std::to_string(part.size()) + ":" + std::string(part);
-  auto digest = hmac_sha256(secret, text);
-  tensor_key key;
-  std::copy_n(digest.begin(), key.bytes.size(), key.bytes.begin());
-  return key;
-}
+/// How a problem's inputs are made.
+struct input_maker {
+  const run_context& context;
+  const problem& target;
+  bool held_out;
 
-result<drawn_tensor> drawn(const run_context& context, const problem& target,
-  const std::string& uuid, const tensor_spec& spec, const axis_values& axes, bool clock) {
-  auto shape = resolve_shape(spec, axes);
-  if (!shape)
-    return pass(shape);
-  auto bytes = storage_bytes(spec.type, *shape);
-  if (!bytes)
-    return pass(bytes);
-  drawn_tensor t;
-  t.name = spec.name;
-  t.description = spec.description;
-  t.type = spec.type;
-  t.shape = *shape;
-  t.bytes = *bytes;
-  t.key = key_of(context, target, uuid, clock ? "clock" : "0", spec.name);
-  t.file = input_file(context, target.name, uuid, spec.name, clock).string();
-  t.file_bytes = clock ? std::min(*bytes, pattern_bytes_max) : *bytes;
-  return t;
-}
-
-result<void> add_tensors(const run_context& context, const problem& target,
-  const axis_values& full_axes, prepare_workload& work) {
-  for (const auto& spec : target.def.inputs) {
-    if (spec.is_scalar)
-      continue;
-    auto checked = drawn(context, target, work.uuid, spec, work.axes, false);
-    if (!checked)
-      return pass(checked);
-    auto pattern = drawn(context, target, work.uuid, spec, full_axes, true);
-    if (!pattern)
-      return pass(pattern);
-    work.inputs.push_back(std::move(*checked));
-    work.patterns.push_back(std::move(*pattern));
+  std::string_view set_of(bool clock) const {
+    return held_out ? "held-out" : clock ? "clock" : "0";
   }
-  for (const auto& spec : target.def.outputs) {
-    auto shape = resolve_shape(spec, work.axes);
+
+  /// Where the file of a safetensors input is; the problem's own folder comes first.
+  result<std::string> find_file(const workload& work, const input_spec& given) const {
+    std::vector<std::filesystem::path> roots{target.folder};
+    roots.insert(roots.end(), context.blob_roots.begin(), context.blob_roots.end());
+    auto found = find_blob(given.path, roots, [](const std::filesystem::path& place) {
+      std::error_code error;
+      return std::filesystem::is_regular_file(place, error);
+    });
+    if (!found)
+      return fail(found.error().code,
+        found.error().what + "; input '" + given.name + "' of workload " + work.uuid);
+    std::error_code error;
+    auto absolute = std::filesystem::absolute(*found, error);
+    return error ? found->string() : absolute.string();
+  }
+
+  /// Name, size and place of the files that an input is written to.
+  result<drawn_tensor> file_of(
+    const workload& work, const tensor_spec& spec, const axis_values& axes, bool clock) const {
+    auto shape = resolve_shape(spec, axes);
     if (!shape)
       return pass(shape);
     auto bytes = storage_bytes(spec.type, *shape);
     if (!bytes)
       return pass(bytes);
-    work.references.push_back({spec.name, spec.type, *shape, *bytes,
-      reference_file(context, target.name, work.uuid, spec.name).string()});
+    drawn_tensor t;
+    t.name = spec.name;
+    t.description = spec.description;
+    t.type = spec.type;
+    t.shape = *shape;
+    t.bytes = *bytes;
+    t.file_bytes = *bytes;
+    t.key = input_key(context, target, work.uuid, set_of(clock), spec.name);
+    t.file = input_file(context, target.name, work.uuid, spec.name, clock).string();
+    const auto* given = work.find_input(spec.name);
+    if (given == nullptr || given->kind == input_kind::random) {
+      // Only a generated input can be repeated where the time alone counts: in the others an
+      // element may depend on all those before it.
+      if (clock)
+        t.file_bytes = std::min(*bytes, pattern_bytes_max);
+      return t;
+    }
+    switch (given->kind) { // no default: the compiler reports a missing case
+    case input_kind::random:
+      break;
+    case input_kind::scalar:
+      return fail(errc::invalid_input,
+        "workload " + work.uuid + ": inputs." + spec.name
+          + ": a number, but the definition declares a tensor");
+    case input_kind::custom:
+      t.source = tensor_source::custom;
+      break;
+    case input_kind::safetensors: {
+      auto file = find_file(work, *given);
+      if (!file)
+        return pass(file);
+      t.source = tensor_source::safetensors;
+      t.blob_file = *file;
+      t.blob_key = given->tensor_key;
+      break;
+    }
+    }
+    return t;
   }
-  return {};
-}
 
-result<void> refuse_other_inputs(const problem& target) {
-  if (!target.def.custom_inputs_entrypoint.empty())
-    return fail(errc::unsupported,
-      target.name + ": its inputs come from the entry point '" + target.def.custom_inputs_entrypoint
-        + "', and this build draws random inputs only");
-  for (const auto& work : target.workloads)
-    for (const auto& in : work.inputs)
-      if (in.kind == input_kind::safetensors || in.kind == input_kind::custom)
-        return fail(errc::unsupported,
-          target.name + ", workload " + work.uuid + ", input '" + in.name
-            + "': this build draws random inputs only");
-  return {};
-}
+  /// Calls of the entry point, which is called for the correctness run even when no input needs it.
+  void add_calls(const workload& work, const axis_values& full_axes, prepare_workload& out) const {
+    const auto& entry = target.def.custom_inputs_entrypoint;
+    if (entry.empty())
+      return;
+    auto keep = [](const std::vector<drawn_tensor>& from, std::vector<stored_tensor>& to) {
+      for (const auto& t : from)
+        if (t.source == tensor_source::custom)
+          to.push_back({t.name, t.type, t.shape, t.bytes, t.file});
+    };
+    entry_call check;
+    check.axes = out.axes;
+    check.scalars = out.scalars;
+    check.numbers = custom_numbers(target, work);
+    // A prefix that no input can have: names are not empty.
+    check.key = input_key(context, target, work.uuid, set_of(false), "");
+    keep(out.inputs, check.tensors);
+    entry_call clock = check;
+    clock.axes = full_axes;
+    clock.key = input_key(context, target, work.uuid, set_of(true), "");
+    clock.tensors.clear();
+    keep(out.patterns, clock.tensors);
+    if (clock.axes == check.axes) {
+      check.tensors.insert(check.tensors.end(), clock.tensors.begin(), clock.tensors.end());
+      out.calls.push_back(std::move(check));
+      return;
+    }
+    const bool needed = !clock.tensors.empty() || !clock.numbers.empty();
+    out.calls.push_back(std::move(check));
+    if (needed)
+      out.calls.push_back(std::move(clock));
+  }
+
+  result<void> add_tensors(
+    const workload& from, const axis_values& full_axes, prepare_workload& work) const {
+    for (const auto& spec : target.def.inputs) {
+      if (spec.is_scalar)
+        continue;
+      auto checked = file_of(from, spec, work.axes, false);
+      if (!checked)
+        return pass(checked);
+      auto pattern = file_of(from, spec, full_axes, true);
+      if (!pattern)
+        return pass(pattern);
+      work.inputs.push_back(std::move(*checked));
+      work.patterns.push_back(std::move(*pattern));
+    }
+    add_calls(from, full_axes, work);
+    for (const auto& spec : target.def.outputs) {
+      auto shape = resolve_shape(spec, work.axes);
+      if (!shape)
+        return pass(shape);
+      auto bytes = storage_bytes(spec.type, *shape);
+      if (!bytes)
+        return pass(bytes);
+      work.references.push_back({spec.name, spec.type, *shape, *bytes,
+        reference_file(context, target.name, work.uuid, spec.name).string()});
+    }
+    return {};
+  }
+};
 
 /// Axes of the correctness run: the workload's own when it is small enough.
 result<axis_values> check_axes_of(
@@ -107,9 +167,8 @@ result<axis_values> check_axes_of(
 
 } // namespace
 
-result<prepare_job> build_prepare_job(const run_context& context, const problem& target) {
-  if (auto fine = refuse_other_inputs(target); !fine)
-    return pass(fine);
+result<prepare_job> build_prepare_job(
+  const run_context& context, const problem& target, bool held_out) {
   prepare_job out;
   bool native = context.oracle != "torch" && has_native_reference(target.definition_text);
   if (!native && context.oracle == "native")
@@ -124,6 +183,7 @@ result<prepare_job> build_prepare_job(const run_context& context, const problem&
         + ": its reference needs a Python with torch; "
           "install python3-torch or name one with --python PATH");
   out.oracle = native ? oracle_kind::native : oracle_kind::torch;
+  out.held_out = held_out;
   out.definition_text = target.definition_text;
   out.python = context.python;
   out.graph_file = trace ? graph_file_name : std::string{};
@@ -141,14 +201,14 @@ result<prepare_job> build_prepare_job(const run_context& context, const problem&
     auto check = check_axes_of(context, target, work);
     if (!check)
       return pass(check);
-    auto scalars = scalar_inputs(target.def, work);
+    auto scalars = known_numbers(context, target, work, held_out);
     if (!scalars)
       return pass(scalars);
     prepare_workload w;
     w.uuid = work.uuid;
     w.axes = *check;
     w.scalars = *scalars;
-    if (auto added = add_tensors(context, target, *full, w); !added)
+    if (auto added = input_maker{context, target, held_out}.add_tensors(work, *full, w); !added)
       return pass(added);
     out.workloads.push_back(std::move(w));
   }
@@ -168,6 +228,16 @@ result<void> make_data_folders(const run_context& context, const problem& target
 }
 
 namespace {
+
+bool is_shrunken(const run_context& context, const problem& target, const std::string& uuid) {
+  for (const auto& work : target.workloads)
+    if (work.uuid == uuid) {
+      auto full = resolve_axes(target.def, work.axes);
+      auto check = check_axes_of(context, target, work);
+      return full && check && *full != *check;
+    }
+  return false;
+}
 
 result<void> add_floor(const run_context& context, const problem& target, const workload& work,
   const op_graph* graph, prepared_problem& out) {
@@ -190,8 +260,9 @@ result<void> add_floor(const run_context& context, const problem& target, const 
     auto counted = count_work(target.def, graph, *full);
     if (!counted)
       return pass(counted);
-    auto floor = stated_floor({counted->bytes, counted->flops},
-      {context.floor_bytes_per_second, context.floor_flops_per_second});
+    auto floor = stated_floor({counted->bytes, counted->flops, counted->macs},
+      {context.floor_bytes_per_second, context.floor_flops_per_second,
+        context.floor_macs_per_second});
     if (!floor)
       return pass(floor);
     w.floor_ns = floor->ns;
@@ -221,8 +292,20 @@ result<prepared_problem> finish_prepare(const run_context& context, const proble
     else if (a.status != verdict_status::passed) {
       out.status = a.status;
       out.reason = "workload " + a.uuid + ": " + a.reason;
+      if (is_shrunken(context, target, a.uuid))
+        out.reason += " (on the shrunken twin that stands in for the workload)";
       return out;
     }
+  for (const auto& a : answers->workloads)
+    for (const auto& work : target.workloads)
+      if (work.uuid == a.uuid)
+        if (auto stored = store_custom_numbers(context, target, work, a.numbers); !stored) {
+          if (stored.error().code != errc::invalid_input)
+            return pass(stored);
+          out.status = verdict_status::runtime_error;
+          out.reason = stored.error().what;
+          return out;
+        }
   std::string graph_text = target.graph_json;
   if (graph_text.empty() && !answers->graph_file.empty()) {
     auto text = read_child_file(job_folder, answers->graph_file, uint64_t{1} << 20);

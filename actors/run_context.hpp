@@ -4,6 +4,7 @@
 #include "protocol/bounds.hpp"
 #include "protocol/problem.hpp"
 #include "protocol/resolve.hpp"
+#include "tensors/mac_class.hpp"
 
 #include <array>
 #include <atomic>
@@ -37,6 +38,8 @@ struct run_context {
   /// Bandwidth and arithmetic rate of the floor.
   uint64_t floor_bytes_per_second = 0;
   uint64_t floor_flops_per_second = 0;
+  /// Of the matrix units, in multiply-adds a second.
+  mac_counts floor_macs_per_second{};
   /// Compiler target, such as "sm_90a".
   std::string arch;
   std::optional<bounds_table> bounds;
@@ -45,6 +48,8 @@ struct run_context {
   std::string oracle = "auto";
   /// Interpreter of the torch oracle; empty when there is none.
   std::string python;
+  /// Where safetensors files are searched after the problem's own folder; FLASHINFER_TRACE_DIR.
+  std::vector<std::filesystem::path> blob_roots;
 
   /// Problems with more elements than this are checked on a shrunken twin.
   uint64_t check_elements_max = 2'000'000;

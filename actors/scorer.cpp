@@ -2,6 +2,7 @@
 
 #include "actors/run_jobs.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,9 +11,6 @@
 namespace gristmill {
 
 namespace {
-
-/// Tokens of a GPU that are remembered; older ones are below every token that can still be judged.
-constexpr size_t tokens_remembered = 4096;
 
 void remove_outputs(const measurement& measured) {
   if (measured.output_folder.empty())
@@ -29,8 +27,28 @@ std::string bound_of(const workload_measurement& w) {
   return w.bound;
 }
 
+/// The largest errors over the outputs of a workload; what is not finite is left out.
+void add_errors(nlohmann::json& row, const evaluation& judged, const std::string& uuid) {
+  for (const auto& w : judged.workloads) {
+    if (w.uuid != uuid || w.outputs.empty())
+      continue;
+    double absolute = 0;
+    double relative = 0;
+    for (const auto& o : w.outputs) {
+      absolute = std::max(absolute, double(o.max_absolute_error));
+      relative = std::max(relative, double(o.max_relative_error));
+    }
+    if (std::isfinite(absolute) && std::isfinite(relative)) {
+      row["max_absolute_error"] = absolute;
+      row["max_relative_error"] = relative;
+    }
+    if (w.shrunken)
+      row["shrunken"] = true;
+  }
+}
+
 nlohmann::json data_of(attempt_kind kind, const candidate_ref& candidate,
-  const measurement& measured, const verdict& v) {
+  const measurement& measured, const verdict& v, const evaluation& judged) {
   nlohmann::json data{{"kind", to_string(kind)}, {"key", candidate.key},
     {"status", to_string(v.status)}, {"origin", to_string(v.origin)},
     {"objective_ns", v.objective_ns}, {"speedup", double(v.speedup)},
@@ -41,6 +59,7 @@ nlohmann::json data_of(attempt_kind kind, const candidate_ref& candidate,
     nlohmann::json row{{"uuid", w.uuid}, {"status", to_string(w.status)}, {"time_ns", w.time_ns},
       {"baseline_ns", w.baseline_ns}, {"floor_ns", w.floor_ns}, {"speedup", double(w.speedup)},
       {"sol_score", double(w.sol_score)}};
+    add_errors(row, judged, w.uuid);
     if (w.needs_audit)
       row["needs_audit"] = true;
     if (!w.detail.empty())
@@ -73,7 +92,7 @@ scorer_actor::behavior_type scorer::make_behavior() {
     [this](const refused_request& request) -> caf::result<verdict> {
       auto reply = make_response_promise<verdict>();
       auto v = refused_verdict(yardsticks(request.attempt.problem), request.compiled);
-      keep(request.attempt, request.kind, request.candidate, {}, std::move(v), reply);
+      keep(request.attempt, request.kind, request.candidate, {}, std::move(v), {}, reply);
       return reply;
     },
     [this](const prepared_problem& prepared) {
@@ -109,14 +128,16 @@ std::vector<workload_yardstick> scorer::yardsticks(const std::string& problem) c
 
 caf::result<verdict> scorer::judge(const judge_request& request) {
   const auto& measured = request.measured;
-  auto& judged = judged_tokens_[measured.gpu];
-  bool too_old = judged.size() >= tokens_remembered && measured.token < *judged.begin();
-  if (measured.token == 0 || too_old || !judged.insert(measured.token).second)
+  auto& fence = fences_[measured.gpu];
+  if (measured.token <= fence) {
+    if (measured.token < fence)
+      remove_outputs(measured); // Of the same token they may be those that are being judged.
     return to_error({errc::lease_expired,
       "a measurement of GPU " + std::to_string(measured.gpu) + " under token "
-        + std::to_string(measured.token) + " was judged already or is too old"});
-  if (judged.size() > tokens_remembered)
-    judged.erase(judged.begin());
+        + std::to_string(measured.token) + " is too late: token " + std::to_string(fence)
+        + " has been seen"});
+  }
+  fence = measured.token;
   auto reply = make_response_promise<verdict>();
   auto work = build_judge_job(*config_.context, request);
   if (!work) {
@@ -173,18 +194,19 @@ void scorer::decide(const judge_request& request, const evaluation& judged, verd
   if (request.kind == attempt_kind::baseline && v.status == verdict_status::passed)
     for (const auto& w : v.workloads)
       baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns};
-  keep(request.attempt, request.kind, request.candidate, request.measured, std::move(v), reply);
+  keep(request.attempt, request.kind, request.candidate, request.measured, std::move(v), judged,
+    reply);
 }
 
 void scorer::keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
-  const measurement& measured, verdict v, verdict_promise reply) {
+  const measurement& measured, verdict v, const evaluation& judged, verdict_promise reply) {
   event e{.kind = "verdict",
     .problem = attempt.problem,
     .attempt = to_string(attempt),
     .candidate = candidate.hash,
     .token = measured.token,
     .reason = v.reason};
-  e.data = data_of(kind, candidate, measured, v)
+  e.data = data_of(kind, candidate, measured, v, judged)
              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (v.status == verdict_status::infrastructure)
     e.kind = "no_verdict"; // What the house broke is nobody's verdict.

@@ -7,7 +7,6 @@
 #include "scoring/verdict.hpp"
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,10 @@ struct scorer_config {
 };
 
 /// Judges: has outputs compared with references by a judge child, then decides from its counts.
-/// Owner of T_b, floors and the tokens that were judged. A verdict is told only after it is on
-/// disk.
+/// Owner of T_b, floors and the highest token of each GPU that it has seen: what comes under that
+/// one again or under an older one is refused, however it was delayed, doubled or overtaken. A
+/// measurement whose lease was taken back or tainted does not come this far: its executor withholds
+/// it. A verdict is told only after it is on disk.
 class scorer final : public scorer_actor::base {
 public:
   scorer(caf::actor_config& actor, scorer_config config);
@@ -41,7 +42,7 @@ private:
     verdict_promise reply);
   void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
   void keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
-    const measurement& measured, verdict v, verdict_promise reply);
+    const measurement& measured, verdict v, const evaluation& judged, verdict_promise reply);
   /// What the problem's workloads are held against; T_b as known now.
   std::vector<workload_yardstick> yardsticks(const std::string& problem) const;
 
@@ -49,8 +50,8 @@ private:
   std::map<std::string, prepared_problem> prepared_;
   /// T_b by problem and workload.
   std::map<std::string, std::map<std::string, workload_yardstick>> baselines_;
-  /// Tokens judged, by GPU: a token is judged once.
-  std::map<uint32_t, std::set<uint64_t>> judged_tokens_;
+  /// Highest token seen, by GPU: nothing is judged under it again or under an older one.
+  std::map<uint32_t, uint64_t> fences_;
 };
 
 } // namespace gristmill

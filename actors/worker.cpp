@@ -113,8 +113,9 @@ void worker::step_by_replaceable(const Handle& whom, const Request& request, con
       });
 }
 
-void worker::failed(const attempt_id& id, attempt_state during, const caf::error& why) {
-  happened(step_failed{id, from_error(system(), why), during});
+void worker::failed(
+  const attempt_id& id, attempt_state during, const caf::error& why, uint64_t token) {
+  happened(step_failed{id, from_error(system(), why), during, token});
 }
 
 void worker::successor_came(role which) {
@@ -155,8 +156,8 @@ void worker::carry_out(const lease_command& command) {
 void worker::carry_out(const measure_request& command) {
   seam::ask(this, executor_, command)
     .then([this](const measurement& measured) { happened(measured); },
-      [this, id = command.attempt, during = mind_.state()](
-        const caf::error& error) { failed(id, during, error); });
+      [this, id = command.attempt, during = mind_.state(), token = command.under.token](
+        const caf::error& error) { failed(id, during, error, token); });
 }
 
 void worker::carry_out(const judge_request& command) {

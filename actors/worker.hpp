@@ -57,7 +57,8 @@ private:
   /// The same for a peer that may be restarted: `whom` is a member that its successor replaces.
   template <class Reply, class Handle, class Request>
   void step_by_replaceable(const Handle& whom, const Request& request, const attempt_id& id);
-  void failed(const attempt_id& id, attempt_state during, const caf::error& why);
+  void failed(
+    const attempt_id& id, attempt_state during, const caf::error& why, uint64_t token = 0);
   void successor_came(role which);
 
   worker_config config_;

@@ -40,8 +40,6 @@ struct doctor_arguments {
 
 exit_code doctor_command(const doctor_arguments& arguments);
 
-exit_code problem_list_command(bool json);
-
 /// Prints "gristmill: <what>" on stderr and answers the exit code that the failure deserves.
 exit_code complain(const failure& what);
 

@@ -1,13 +1,15 @@
-#include "cli/commands.hpp"
+#include "cli/verb.hpp"
 
 #include "gpu/mock/profile.hpp"
 #include "gpu/toolchain/clang_toolchain.hpp"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -126,6 +128,14 @@ exit_code doctor_command(const doctor_arguments& arguments) {
     text += ready ? "ready: `gristmill run` works here\n" : "not ready\n";
   std::fputs(text.c_str(), stdout);
   return ready ? exit_code::ok : exit_code::usage;
+}
+
+void add_doctor_verb(CLI::App& root, verbs& all) {
+  auto* app = root.add_subcommand("doctor", "what this machine has");
+  auto arguments = std::make_shared<doctor_arguments>();
+  app->add_flag("--json", arguments->json, "as JSON");
+  app->add_option("--python", arguments->python, "interpreter of the torch oracle");
+  all.push_back({app, [arguments] { return doctor_command(*arguments); }});
 }
 
 } // namespace gristmill

@@ -12,7 +12,7 @@ constexpr size_t events_a_read = 10'000;
 
 } // namespace
 
-result<read_back> read_run(const std::filesystem::path& folder) {
+result<std::vector<event>> read_events(const std::filesystem::path& folder) {
   auto directory = run_directory::open(folder);
   if (!directory)
     return pass(directory);
@@ -26,13 +26,19 @@ result<read_back> read_run(const std::filesystem::path& folder) {
     if (!more)
       return pass(more);
     if (more->empty())
-      break;
+      return events;
     events.insert(events.end(), more->begin(), more->end());
   }
-  auto table = make_run_table(events);
+}
+
+result<read_back> read_run(const std::filesystem::path& folder) {
+  auto events = read_events(folder);
+  if (!events)
+    return pass(events);
+  auto table = make_run_table(*events);
   if (!table)
     return fail(table.error().code, folder.string() + ": " + table.error().what);
-  table->digest = digest(events);
+  table->digest = digest(*events);
   return read_back{std::move(*table)};
 }
 

@@ -147,8 +147,9 @@ bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupt
   {
     caf::actor_system system{config};
     supervisor_config owned;
-    owned.make = real_actors(
-      setup, context, observed(make_event_sink(std::move(log), wall_now), progress), starter.get());
+    auto incarnation = log.incarnation();
+    owned.make = real_actors(setup, context,
+      observed(make_event_sink(std::move(log), wall_now), progress), starter.get(), incarnation);
     owned.gpus = setup.gpu_count;
     owned.workers = setup.workers;
     owned.run_started = run_started_event(setup);

@@ -14,12 +14,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 namespace gristmill {
 
 namespace {
+
+/// Executors renew three times within it.
+constexpr std::chrono::seconds lease_ttl{30};
 
 /// The device group of a GPU and its name in events, such as "mock:h200#0".
 std::pair<device_group, std::string> device_of(const run_setup& setup, uint32_t index) {
@@ -56,29 +60,35 @@ attempt_limits attempt_limits_of(const run_setup& setup) {
 }
 
 std::unique_ptr<lease_policy> policy_of(const run_setup& setup) {
-  auto policy = policy_by_name(setup.settings.lease_policy);
+  auto policy = policy_from_text(setup.settings.lease_policy);
   return policy ? std::move(*policy) : nullptr; // Checked by make_run_setup.
 }
 
 gpu_lease_actor make_lease(
-  caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
+  caf::actor_system& system, const run_peers& peers, const run_setup& setup, uint32_t incarnation) {
   gpu_lease_config config;
   config.policy = policy_of(setup);
   config.events = peers.events;
   for (uint32_t i = 0; i < setup.gpu_count; ++i)
-    config.gpus.push_back({device_of(setup, i).second, setup.context.device_model, 0});
+    config.gpus.push_back({.name = device_of(setup, i).second,
+      .model = setup.context.device_model,
+      .arch = setup.context.arch});
+  config.table.ttl = lease_ttl;
+  config.table.epoch = incarnation;
   config.table.waiting_max = std::max<uint32_t>(1024, 2 * setup.workers);
   return system.spawn<gpu_lease>(std::move(config));
 }
 
 gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_setup& setup,
-  const run_context_ptr& context, uint32_t index) {
+  const run_context_ptr& context, uint32_t index, const std::string& boot) {
   auto [group, name] = device_of(setup, index);
   if (group.what == device_group::kind::sleep) {
     gpu_sleep_config config;
     config.gpu = index;
     config.name = name;
     config.model = setup.context.device_model;
+    config.boot = boot;
+    config.ttl = lease_ttl;
     config.broker = peers.lease;
     config.events = peers.events;
     config.duration = std::chrono::nanoseconds{static_cast<int64_t>(group.sleep_ns)};
@@ -88,6 +98,8 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
   config.gpu = index;
   config.name = name;
   config.model = setup.context.device_model;
+  config.boot = boot;
+  config.ttl = lease_ttl;
   config.broker = peers.lease;
   config.child_front = peers.child_front;
   config.events = peers.events;
@@ -130,7 +142,7 @@ std::function<void(const assignment&)> planned_fault() {
 } // namespace
 
 run_factories real_actors(const run_setup& setup, run_context_ptr context,
-  std::unique_ptr<event_sink> sink, child_starter* starter) {
+  std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation) {
   run_factories make;
   auto shared_sink = std::make_shared<std::unique_ptr<event_sink>>(std::move(sink));
   make.journal = [shared_sink](caf::actor_system& system, const run_peers&) {
@@ -144,11 +156,15 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
       config.starter = starter;
       return system.spawn<child_front>(config);
     };
-  make.lease = [setup](caf::actor_system& system, const run_peers& peers) {
-    return make_lease(system, peers, setup);
+  make.lease = [setup, incarnation](caf::actor_system& system, const run_peers& peers) {
+    return make_lease(system, peers, setup, incarnation);
   };
-  make.gpu = [setup, context](caf::actor_system& system, const run_peers& peers, uint32_t index) {
-    return make_gpu(system, peers, setup, context, index);
+  // Which start of each executor this is: the supervisor alone calls.
+  auto starts = std::make_shared<std::map<uint32_t, uint32_t>>();
+  make.gpu = [setup, context, incarnation, starts](
+               caf::actor_system& system, const run_peers& peers, uint32_t index) {
+    auto boot = std::to_string(incarnation) + "." + std::to_string(++(*starts)[index]);
+    return make_gpu(system, peers, setup, context, index, boot);
   };
   make.planner = [setup](caf::actor_system& system, const run_peers& peers) {
     return make_planner(system, peers, setup);

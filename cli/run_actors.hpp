@@ -12,7 +12,7 @@ namespace gristmill {
 /// The real actors of a run; the only place that chooses between what is real and what is not.
 /// `starter` outlives the actor system; null in a rehearsal. `sink` is taken by the journal.
 run_factories real_actors(const run_setup& setup, run_context_ptr context,
-  std::unique_ptr<event_sink> sink, child_starter* starter);
+  std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation);
 
 /// First line of the log: what the run was asked to do, without paths.
 event run_started_event(const run_setup& setup);

@@ -10,6 +10,7 @@
 #include "protocol/nearest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -134,6 +135,13 @@ result<void> load_devices(run_setup& setup) {
     static_cast<uint64_t>(std::llround(gpu->dram_tb_per_s * 1e12));
   setup.context.floor_flops_per_second = static_cast<uint64_t>(
     std::llround(2 * 32 * gpu->fp32_rate * gpu->sm_count * gpu->clock_ghz * 1e9));
+  // Dense 16-bit rate of the profile; the others by the usual halving and doubling, fp4 at the rate
+  // of fp8 and fp64 at twice the vector units', so that the floor is never above what is possible.
+  const double half = gpu->tensor_flop_per_cycle / 2 * gpu->sm_count * gpu->clock_ghz * 1e9;
+  const double fp64 = 2 * 32 * gpu->fp64_rate * gpu->sm_count * gpu->clock_ghz * 1e9;
+  const std::array<double, mac_classes> macs{fp64, half / 2, half, 2 * half, 2 * half, 2 * half};
+  for (size_t i = 0; i < mac_classes; ++i)
+    setup.context.floor_macs_per_second[i] = static_cast<uint64_t>(std::llround(macs[i]));
   setup.time_note = fmt::format("MODELLED by {} for {}", clock_version, model);
   setup.baseline_note =
     "T_b: our frozen plain kernel (plain/1), not PyTorch; floor: bytes and flops "
@@ -204,6 +212,8 @@ result<void> find_tools(run_setup& setup) {
     return pass(clang);
   setup.clang = *clang;
   setup.context.oracle = setup.settings.oracle;
+  if (const char* blobs = std::getenv("FLASHINFER_TRACE_DIR"))
+    setup.context.blob_roots.emplace_back(blobs);
   if (access(setup.settings.python.c_str(), X_OK) == 0)
     setup.context.python = setup.settings.python;
   else if (setup.settings.oracle == "torch")
@@ -314,7 +324,7 @@ result<run_setup> make_run_setup(const run_settings& settings) {
       return one_of("--oracle", s.oracle, {"auto", "native", "torch"});
     },
     [&]() -> check {
-      auto policy = policy_by_name(s.lease_policy);
+      auto policy = policy_from_text(s.lease_policy);
       return policy ? check{} : check{pass(policy)};
     },
     [&]() -> check {

@@ -1,5 +1,6 @@
 option(GRISTMILL_TESTS "build the tests" ON)
 option(GRISTMILL_BENCH "build the programs in bench/" OFF)
+option(GRISTMILL_FUZZ "build the targets in fuzz/ with libFuzzer (clang only)" OFF)
 option(GRISTMILL_WERROR "warnings are errors" ON)
 
 set(CMAKE_CXX_STANDARD 20)

@@ -20,13 +20,15 @@ inline constexpr size_t event_line_bytes_max = size_t{1} << 20;
 /// Keys of `data`, at any depth, whose values a clock, a machine or the interleaving of independent
 /// actors decides. A digest leaves them out (docs/decisions/0003-digest.md). An event that carries
 /// another such value adds its key here.
-inline constexpr std::array<std::string_view, 26> wall_clock_keys = {"agent", "ahead", "build_ns",
-  "cached", "cleanup_ns", "compile_ns", "cpu_ns", "deadline_ns", "execution_ns", "gpu_ns",
-  "held_ns", "host", "job", "judge_ns", "pid", "propose_ns", "queue_ns", "request", "run_directory",
-  "started_ns", "ticket", "took_ns", "utc", "waiting", "wall_ns", "worker"};
+inline constexpr std::array<std::string_view, 29> wall_clock_keys = {"agent", "ahead", "boot",
+  "build_ns", "cached", "cleanup_ns", "compile_ns", "cpu_ns", "deadline_ns", "epoch",
+  "execution_ns", "gpu_ns", "held_ns", "holder", "host", "job", "judge_ns", "pid", "propose_ns",
+  "queue_ns", "request", "run_directory", "started_ns", "ticket", "took_ns", "utc", "waiting",
+  "wall_ns", "worker"};
 
 /// Kinds of events whose very number depends on the interleaving; no line of them enters a digest.
-inline constexpr std::array<std::string_view, 2> kinds_outside_digest = {"progress", "token_block"};
+inline constexpr std::array<std::string_view, 7> kinds_outside_digest = {
+  "alarm", "alarm_over", "gpu_free", "gpu_probe", "gpu_suspect", "progress", "token_block"};
 
 /// JSON with sorted keys and no white space, numbers as nlohmann/json prints them: the form in
 /// which `event::data` is stored. Errors: `invalid_input` for what is not a JSON object, is nested

@@ -1,38 +1,16 @@
 #include "kernels/work_count.hpp"
 
 #include "kernels/fusion.hpp"
+#include "kernels/graph_work.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
+#include <fmt/ranges.h>
 #include <vector>
 
 namespace gristmill {
 
 namespace {
-
-/// Names of the tensor inputs that some node or output of the graph reads.
-std::set<std::string> read_inputs(const op_graph& graph) {
-  std::set<int64_t> ids(graph.outputs.begin(), graph.outputs.end());
-  const auto add = [&](const graph_operand& operand) {
-    if (operand.kind == operand_kind::value)
-      ids.insert(operand.value);
-    else if (operand.kind == operand_kind::values)
-      ids.insert(operand.list.begin(), operand.list.end());
-  };
-  for (const auto& node : graph.nodes) {
-    for (const auto& operand : node.inputs)
-      add(operand);
-    for (const auto& [key, operand] : node.attrs)
-      add(operand);
-  }
-  std::set<std::string> names;
-  for (const auto& value : graph.values) {
-    if (value.source == graph_source::input && ids.contains(value.id))
-      names.insert(value.name);
-  }
-  return names;
-}
 
 /// Sizes of the iteration space. Empty when no tensor of the definition has them all.
 result<std::vector<int64_t>> space_shape(
@@ -87,9 +65,14 @@ result<work_count> count_work(
   work_count work;
   work.method =
     graph != nullptr ? "inputs that are read and outputs once" : "inputs and outputs once";
-  std::set<std::string> read;
-  if (graph != nullptr)
-    read = read_inputs(*graph);
+  graph_work traced;
+  if (graph != nullptr) {
+    auto counted = count_graph(*graph, def, resolved_axes);
+    if (!counted)
+      return pass(counted);
+    traced = std::move(*counted);
+    work.macs = traced.macs;
+  }
   result<fused_kernel> kernel = fail(errc::unsupported, "no graph");
   if (graph != nullptr)
     kernel = fuse(*graph, def);
@@ -111,11 +94,14 @@ result<work_count> count_work(
   };
   for (size_t i = 0; i < def.inputs.size(); ++i) {
     const tensor_spec& spec = def.inputs[i];
-    if (spec.is_scalar || (graph != nullptr && !read.contains(spec.name)))
+    const auto read = traced.elements_read.find(spec.name);
+    if (spec.is_scalar || (graph != nullptr && read == traced.elements_read.end()))
       continue;
     auto elements = elements_of(spec, resolved_axes);
     if (!elements)
       return pass(elements);
+    if (graph != nullptr)
+      *elements = std::min(*elements, read->second);
     if (kernel)
       *elements = elements_read(*kernel, i, space, *elements);
     if (auto added = add(spec, *elements); !added)
@@ -128,6 +114,10 @@ result<work_count> count_work(
     if (auto added = add(spec, *elements); !added)
       return pass(added);
   }
+  if (traced.mac_nodes > 0)
+    work.method += fmt::format(", multiply-adds of {} operators from the graph", traced.mac_nodes);
+  if (!traced.uncounted.empty())
+    work.method += fmt::format("; not counted: {}", fmt::join(traced.uncounted, ", "));
   if (!kernel)
     return work;
   const auto elements = element_count(space);

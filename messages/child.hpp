@@ -26,11 +26,24 @@ struct child_request {
   std::chrono::nanoseconds deadline{0};
   /// Killed when no line came for this long; 0 switches the check off.
   std::chrono::nanoseconds silence_limit{0};
+  /// Name of the device that it works on, such as "mock:h200#0"; empty: none.
+  std::string device;
 };
 
-/// Kill the process group of a child; its `child_result` follows.
+/// End a child; its `child_result` follows.
 struct child_cancel {
   uint64_t id = 0;
+  /// SIGTERM to its process group instead of SIGKILL: it may clean up, or pay no heed.
+  bool gently = false;
+};
+
+/// Tell me when no child works on this device (any more).
+struct device_quiet_query {
+  std::string device;
+};
+
+struct device_quiet {
+  std::string device;
 };
 
 enum class child_end : uint8_t {
@@ -58,6 +71,8 @@ struct child_result {
   /// stdout and stderr, the first 64 KiB; for people only, never parsed.
   std::string log;
   std::chrono::nanoseconds wall{0};
+  /// Processes of its group outlived SIGKILL: what it used is not free.
+  bool group_left = false;
 };
 
 } // namespace gristmill

@@ -28,10 +28,44 @@ std::string to_string(gpu_phase phase) {
     return "granted";
   case gpu_phase::active:
     return "active";
+  case gpu_phase::releasing:
+    return "releasing";
   case gpu_phase::verifying:
     return "verifying";
-  case gpu_phase::down:
-    return "down";
+  case gpu_phase::suspect:
+    return "suspect";
+  case gpu_phase::quarantined:
+    return "quarantined";
+  case gpu_phase::draining:
+    return "draining";
+  case gpu_phase::lost:
+    return "lost";
+  }
+  return "unknown";
+}
+
+std::string to_string(lease_outcome outcome) {
+  switch (outcome) {
+  case lease_outcome::fine:
+    return "fine";
+  case lease_outcome::fault:
+    return "fault";
+  case lease_outcome::hang:
+    return "hang";
+  case lease_outcome::infrastructure:
+    return "infrastructure";
+  }
+  return "unknown";
+}
+
+std::string to_string(probe_outcome outcome) {
+  switch (outcome) {
+  case probe_outcome::passed:
+    return "passed";
+  case probe_outcome::failed:
+    return "failed";
+  case probe_outcome::could_not:
+    return "could not probe";
   }
   return "unknown";
 }

@@ -35,7 +35,8 @@ struct prepared_workload {
 
 struct prepared_problem {
   std::string problem;
-  /// passed, or invalid_reference / infrastructure with `reason`.
+  /// passed, or with `reason`: invalid_reference, runtime_error (an input could not be made),
+  /// infrastructure, not_checked.
   verdict_status status = verdict_status::invalid_reference;
   std::vector<prepared_workload> workloads;
   blob_ref graph;

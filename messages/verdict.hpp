@@ -60,7 +60,7 @@ struct workload_evaluation {
   /// True when a shrunken twin of the workload was run instead of the workload itself.
   bool shrunken = false;
   std::vector<output_evaluation> outputs;
-  /// For a status other than passed: one line for a person.
+  /// One line for a person: why not passed, or with passed a warning that decides nothing.
   std::string detail;
 };
 

@@ -76,6 +76,7 @@ attempt::commands attempt::on(const assignment& what, instant now) {
   granted_at_ = nanoseconds{0};
   gpu_ns_ = 0;
   claims_ = 0;
+  repeats_ = 0;
   verdict_ = {};
   // The planner has claimed the key of a candidate that it gives itself.
   if (work_.given) {
@@ -138,6 +139,10 @@ attempt::commands attempt::on(const answered<compiled_candidate>& what, instant 
     return {refused_request{work_.id, work_.kind, candidate_, compiled}};
   }
   units_ = compiled.units;
+  return ask_for_lease(now);
+}
+
+attempt::commands attempt::ask_for_lease(instant now) {
   lease_request ask;
   ask.request = ++request_;
   ask.what = limits_.what;
@@ -146,6 +151,7 @@ attempt::commands attempt::on(const answered<compiled_candidate>& what, instant 
   ask.estimated_hold = limits_.estimated_hold;
   ask.patience = limits_.lease_wait;
   ask.attempt = to_string(work_.id);
+  ask.candidate = candidate_.hash;
   enter(attempt_state::waiting_lease, now + limits_.lease_wait + limits_.lease_margin);
   return {ask};
 }
@@ -173,13 +179,36 @@ attempt::commands attempt::on(const lease_ended& what, instant now) {
   if (what.request != request_)
     return {};
   if (state_ == attempt_state::waiting_lease && what.token == 0)
-    return finish(attempt_outcome::infrastructure, "no lease: " + what.reason, now);
+    return what.reason.starts_with("refused: ")
+      ? refused_by_broker(what.reason, now)
+      : finish(attempt_outcome::infrastructure, "no lease: " + what.reason, now);
   if (state_ != attempt_state::measuring || what.token != lease_.token)
     return {};
-  gpu_ns_ = ns(now - granted_at_);
+  gpu_ns_ += ns(now - granted_at_);
   // Over already: there is nothing to give back.
   lease_ = {};
-  return finish(attempt_outcome::infrastructure, "the lease was taken back: " + what.reason, now);
+  return measure_again("the lease was taken back: " + what.reason, now);
+}
+
+attempt::commands attempt::measure_again(std::string reason, instant now) {
+  if (repeats_ >= limits_.repeats_max)
+    return finish(attempt_outcome::infrastructure,
+      fmt::format("{} (measured {} times in vain)", reason, repeats_ + 1), now);
+  ++repeats_;
+  commands out;
+  give_back(out, reason, now);
+  for (auto& command : ask_for_lease(now))
+    out.push_back(std::move(command));
+  return out;
+}
+
+attempt::commands attempt::refused_by_broker(const std::string& reason, instant now) {
+  compiled_candidate refused;
+  refused.candidate = candidate_.hash;
+  refused.status = verdict_status::runtime_error;
+  refused.log = reason;
+  enter(attempt_state::judging, now + limits_.judge);
+  return {refused_request{work_.id, work_.kind, candidate_, refused}};
 }
 
 attempt::commands attempt::on(const measurement& what, instant now) {
@@ -187,10 +216,10 @@ attempt::commands attempt::on(const measurement& what, instant now) {
   if (!awaits(attempt_state::measuring, what.attempt) || what.gpu != lease_.gpu
     || what.token != lease_.token)
     return {};
-  gpu_ns_ = ns(what.held);
+  gpu_ns_ += ns(what.held);
   lease_ = {};
   if (!what.failure_text.empty())
-    return finish(attempt_outcome::infrastructure, "measuring: " + what.failure_text, now);
+    return measure_again("measuring: " + what.failure_text, now);
   enter(attempt_state::judging, now + limits_.judge);
   return {judge_request{work_.id, work_.kind, candidate_, what}};
 }
@@ -208,12 +237,23 @@ attempt::commands attempt::on(const step_failed& what, instant now) {
   if (state_ == attempt_state::idle || what.attempt != work_.id
     || (what.during != attempt_state::idle && what.during != state_))
     return {};
+  if (state_ == attempt_state::measuring && what.token != 0 && what.token != lease_.token)
+    return {};
   if (state_ == attempt_state::reporting) {
     enter(attempt_state::idle, now);
     return {};
   }
-  return finish(attempt_outcome::infrastructure,
-    fmt::format("{}: {} ({})", to_string(state_), what.why.what, to_string(what.why.code)), now);
+  auto reason =
+    fmt::format("{}: {} ({})", to_string(state_), what.why.what, to_string(what.why.code));
+  if (state_ == attempt_state::waiting_lease && what.why.code == errc::refused)
+    return refused_by_broker(what.why.what, now);
+  bool ending = what.why.code == errc::shutting_down || what.why.code == errc::invalid_input;
+  if (state_ == attempt_state::measuring && !ending)
+    return measure_again(std::move(reason), now);
+  // The scorer has seen a newer token of that GPU: too late, but not the candidate's fault.
+  if (state_ == attempt_state::judging && what.why.code == errc::lease_expired)
+    return measure_again(std::move(reason), now);
+  return finish(attempt_outcome::infrastructure, std::move(reason), now);
 }
 
 attempt::commands attempt::on(const attempt_due&, instant now) {
@@ -240,6 +280,20 @@ attempt::commands attempt::on(const summary_stored& what, instant now) {
   return {};
 }
 
+void attempt::give_back(commands& out, const std::string& reason, instant now) {
+  if (lease_.token == 0)
+    return;
+  lease_command back;
+  back.verb = lease_verb::release;
+  back.request = request_;
+  back.gpu = lease_.gpu;
+  back.token = lease_.token;
+  back.reason = reason;
+  out.push_back(back);
+  gpu_ns_ += ns(now - granted_at_);
+  lease_ = {};
+}
+
 attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, instant now) {
   commands out;
   if (state_ == attempt_state::waiting_lease) {
@@ -248,15 +302,8 @@ attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, i
     cancel.request = request_;
     cancel.reason = reason;
     out.push_back(cancel);
-  } else if (state_ == attempt_state::measuring && lease_.token != 0) {
-    lease_command back;
-    back.verb = lease_verb::release;
-    back.request = request_;
-    back.gpu = lease_.gpu;
-    back.token = lease_.token;
-    back.reason = reason;
-    out.push_back(back);
-    gpu_ns_ = ns(now - granted_at_);
+  } else if (state_ == attempt_state::measuring) {
+    give_back(out, reason, now);
   }
   attempt_summary summary;
   summary.id = work_.id;

@@ -36,6 +36,9 @@ struct attempt_limits {
   lease_class what = lease_class::timing;
   /// A proposer that keeps proposing what others try ends the attempt after this many refusals.
   uint32_t claims_max = 16;
+  /// So often is a candidate measured again when a lease ended for a reason that is not its own
+  /// (taken back, tainted, node lost, runner died); then the attempt ends as `infrastructure`.
+  uint32_t repeats_max = 2;
 };
 
 enum class attempt_state : uint8_t {
@@ -66,6 +69,9 @@ struct step_failed {
   /// The state that asked; a failure that comes after it is over changes nothing. `idle` stands for
   /// "whatever the attempt does now".
   attempt_state during = attempt_state::idle;
+  /// Of the lease that the measurement was asked for under; one of an earlier lease changes
+  /// nothing.
+  uint64_t token = 0;
 };
 
 /// A deadline may be over (`attempt::next_deadline`).
@@ -135,6 +141,13 @@ private:
   }
   void enter(attempt_state state, instant deadline);
   commands compile(instant now);
+  commands ask_for_lease(instant now);
+  /// Asks for another lease, or ends the attempt when there were too many.
+  commands measure_again(std::string reason, instant now);
+  /// The broker will not have this candidate run (again): a verdict without a measurement.
+  commands refused_by_broker(const std::string& reason, instant now);
+  /// Gives back the lease in hand, if there is one.
+  void give_back(commands& out, const std::string& reason, instant now);
   /// Ends the attempt, giving back what it holds.
   commands finish(attempt_outcome outcome, std::string reason, instant now);
 
@@ -148,9 +161,10 @@ private:
   lease lease_;
   instant granted_at_{0};
   uint64_t gpu_ns_ = 0;
-  /// Request number of the lease: one each attempt.
+  /// Request number of the newest lease; never used twice.
   uint64_t request_ = 0;
   uint32_t claims_ = 0;
+  uint32_t repeats_ = 0;
   verdict verdict_;
 };
 

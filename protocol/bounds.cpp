@@ -13,7 +13,8 @@ namespace {
 
 using need = field_reader::need;
 
-constexpr std::string_view schema = "gristmill.bounds/1";
+constexpr std::string_view schema_1 = "gristmill.bounds/1";
+constexpr std::string_view schema_2 = "gristmill.bounds/2";
 
 /// Unlike the interchange files, a file of ours allows no unknown key.
 void refuse_others(const ordered_json& object, std::string_view path,
@@ -44,6 +45,49 @@ bool is_date(std::string_view text) {
   return true;
 }
 
+void read_workloads(const ordered_json& from, const std::string& path,
+  const std::string& problem_name, bounds_table& out, field_reader& fields) {
+  if (!from.is_object()) {
+    fields.error(path, fmt::format("must be an object, not {}", kind_text(from)));
+    return;
+  }
+  auto& rows = out.problems[problem_name];
+  for (const auto& [uuid, times] : from.items()) {
+    const auto row = join_path(path, uuid);
+    if (!times.is_object()) {
+      fields.error(row, fmt::format("must be an object, not {}", kind_text(times)));
+      continue;
+    }
+    rows[uuid] = {
+      read_time(times, row, "t_sol_ns", fields), read_time(times, row, "t_b_ns", fields)};
+    refuse_others(times, row, {"t_sol_ns", "t_b_ns"}, fields);
+  }
+}
+
+/// A problem of schema 2.
+void read_problem(const ordered_json& from, const std::string& path,
+  const std::string& problem_name, bounds_table& out, field_reader& fields) {
+  if (!from.is_object()) {
+    fields.error(path, fmt::format("must be an object, not {}", kind_text(from)));
+    return;
+  }
+  refuse_others(from, path, {"category", "sol_is_dummy", "workloads"}, fields);
+  if (const auto category = fields.text(from, path, "category", need::optional); !category.empty())
+    out.categories[problem_name] = category;
+  if (const auto dummy = from.find("sol_is_dummy"); dummy != from.end()) {
+    if (!dummy->is_boolean())
+      fields.error(join_path(path, "sol_is_dummy"), "must be true or false");
+    else if (dummy->get<bool>())
+      fields.error(join_path(path, "sol_is_dummy"),
+        "this problem's bound is a placeholder, and no score rests on one");
+  }
+  const auto workloads = from.find("workloads");
+  if (workloads == from.end())
+    fields.error(join_path(path, "workloads"), "is missing");
+  else
+    read_workloads(*workloads, join_path(path, "workloads"), problem_name, out, fields);
+}
+
 } // namespace
 
 const workload_bounds* bounds_table::find(
@@ -56,7 +100,9 @@ const workload_bounds* bounds_table::find(
 }
 
 result<bounds_table> parse_bounds(std::string_view text, const std::string& file_name) {
-  auto document = parse_json(text, file_name);
+  json_limits limits;
+  limits.unique_keys = true; // Two rows for one workload: nobody could say which counts.
+  auto document = parse_json(text, file_name, limits);
   if (!document)
     return pass(document);
   if (!document->is_object())
@@ -64,34 +110,35 @@ result<bounds_table> parse_bounds(std::string_view text, const std::string& file
       fmt::format("{}: must be an object, not {}", file_name, kind_text(*document)));
   field_reader fields;
   bounds_table out;
-  const auto found_schema = fields.text(*document, "", "schema", need::required);
-  if (!found_schema.empty() && found_schema != schema)
+  const auto schema = fields.text(*document, "", "schema", need::required);
+  const bool is_2 = schema == schema_2;
+  if (!schema.empty() && !is_2 && schema != schema_1)
     fields.error("schema",
-      fmt::format(
-        "{} is not the schema of a bounds table; expected `{}`", excerpt(found_schema), schema));
+      fmt::format("{} is not the schema of a bounds table; expected `{}` or `{}`", excerpt(schema),
+        schema_2, schema_1));
   out.source = fields.text(*document, "", "source", need::required);
   out.date = fields.text(*document, "", "date", need::required);
   if (!out.date.empty() && !is_date(out.date))
     fields.error("date", fmt::format("{} is not a date of the form YYYY-MM-DD", excerpt(out.date)));
   out.device = fields.text(*document, "", "device", need::required);
-  refuse_others(*document, "", {"schema", "source", "date", "device", "problems"}, fields);
+  if (is_2) {
+    out.clock = fields.text(*document, "", "clock", need::required);
+    out.t_sol_method = fields.text(*document, "", "t_sol_method", need::optional);
+    out.t_b_method = fields.text(*document, "", "t_b_method", need::optional);
+    refuse_others(*document, "",
+      {"schema", "source", "date", "device", "clock", "t_sol_method", "t_b_method", "problems"},
+      fields);
+  } else {
+    refuse_others(*document, "", {"schema", "source", "date", "device", "problems"}, fields);
+  }
   if (const auto* problems = fields.object(*document, "", "problems")) {
-    for (const auto& [problem_name, workloads] : problems->items()) {
+    for (const auto& [problem_name, from] : problems->items()) {
       const auto path = join_path("problems", problem_name);
-      if (!workloads.is_object()) {
-        fields.error(path, fmt::format("must be an object, not {}", kind_text(workloads)));
-        continue;
-      }
-      for (const auto& [uuid, times] : workloads.items()) {
-        const auto row = join_path(path, uuid);
-        if (!times.is_object()) {
-          fields.error(row, fmt::format("must be an object, not {}", kind_text(times)));
-          continue;
-        }
-        out.problems[problem_name][uuid] = {
-          read_time(times, row, "t_sol_ns", fields), read_time(times, row, "t_b_ns", fields)};
-        refuse_others(times, row, {"t_sol_ns", "t_b_ns"}, fields);
-      }
+      out.order.push_back(problem_name);
+      if (is_2)
+        read_problem(from, path, problem_name, out, fields);
+      else
+        read_workloads(from, path, problem_name, out, fields);
     }
   }
   if (fields.failed())
@@ -104,6 +151,27 @@ result<bounds_table> load_bounds(const std::filesystem::path& file) {
   if (!text)
     return pass(text);
   return parse_bounds(*text, file.string());
+}
+
+std::string to_json(const bounds_table& table) {
+  ordered_json out{{"schema", schema_2}, {"source", table.source}, {"date", table.date},
+    {"device", table.device}, {"clock", table.clock}};
+  if (!table.t_sol_method.empty())
+    out["t_sol_method"] = table.t_sol_method;
+  if (!table.t_b_method.empty())
+    out["t_b_method"] = table.t_b_method;
+  auto& problems = out["problems"] = ordered_json::object();
+  for (const auto& problem_name : table.order) {
+    auto& one = problems[problem_name] = ordered_json::object();
+    if (const auto category = table.categories.find(problem_name);
+        category != table.categories.end())
+      one["category"] = category->second;
+    auto& workloads = one["workloads"] = ordered_json::object();
+    if (const auto rows = table.problems.find(problem_name); rows != table.problems.end())
+      for (const auto& [uuid, times] : rows->second)
+        workloads[uuid] = {{"t_sol_ns", times.t_sol_ns}, {"t_b_ns", times.t_b_ns}};
+  }
+  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 } // namespace gristmill

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gristmill {
 
@@ -26,16 +27,36 @@ struct bounds_table {
   std::string date;
   /// A device name such as "mock:h200"; scores of other devices are not comparable.
   std::string device;
+  /// In what state the device's clocks were, such as "locked at 1500/3996 MHz" or "modelled".
+  /// Empty in a table of schema 1, which cannot say it.
+  std::string clock;
+  /// How T_SOL was computed and what T_b is the time of; empty when the table does not say.
+  std::string t_sol_method;
+  std::string t_b_method;
   /// Problem name -> workload uuid -> bounds.
   std::map<std::string, std::map<std::string, workload_bounds>> problems;
+  /// Problem name -> category, for those that have one.
+  std::map<std::string, std::string> categories;
+  /// The problems in the order of the file.
+  std::vector<std::string> order;
 
   /// Null when the table has nothing for that workload.
   const workload_bounds* find(const std::string& problem_name, const std::string& uuid) const;
 };
 
-/// `{"schema":"gristmill.bounds/1","source":…,"date":…,"device":…,"problems":{name:{uuid:
-/// {"t_sol_ns":…,"t_b_ns":…}}}}`. Times must be finite and positive; unknown keys are refused.
+/// Reads one of two schemas. Times must be finite and positive; unknown keys are refused.
+///
+/// `gristmill.bounds/1`: `{"schema":…,"source":…,"date":…,"device":…,"problems":{name:{uuid:
+/// {"t_sol_ns":…,"t_b_ns":…}}}}`.
+///
+/// `gristmill.bounds/2`: also `"clock":…` (required), `"t_sol_method":…`, `"t_b_method":…`, and
+/// `"problems":{name:{"category":…,"sol_is_dummy":false,"workloads":{uuid:{"t_sol_ns":…,
+/// "t_b_ns":…}}}}`. A problem whose `sol_is_dummy` is true has a placeholder for a bound: the whole
+/// table is refused, by the problem's name.
 result<bounds_table> parse_bounds(std::string_view text, const std::string& file_name);
 result<bounds_table> load_bounds(const std::filesystem::path& file);
+
+/// A table as schema 2. Equal tables give equal bytes.
+std::string to_json(const bounds_table& table);
 
 } // namespace gristmill

@@ -130,8 +130,49 @@ ordered_json to_json(const compile_answer& answer) {
 }
 
 ordered_json to_json(const prepare_answer& answer) {
-  return {
-    {"workload", answer.uuid}, {"status", to_string(answer.status)}, {"reason", answer.reason}};
+  auto numbers = ordered_json::array();
+  for (const auto& call : answer.numbers)
+    numbers.push_back(to_json(call));
+  return {{"workload", answer.uuid}, {"status", to_string(answer.status)},
+    {"reason", answer.reason}, {"numbers", numbers}};
+}
+
+ordered_json to_json(const named_numbers& numbers) {
+  auto all = ordered_json::object();
+  for (const auto& [input, number] : numbers)
+    if (const auto* real = std::get_if<double>(&number))
+      all[input] = number_to_json(*real);
+    else if (const auto* whole = std::get_if<int64_t>(&number))
+      all[input] = *whole;
+    else
+      all[input] = std::get<bool>(number);
+  return all;
+}
+
+named_numbers read_numbers(
+  const ordered_json& value, std::string path, std::optional<failure>& sink) {
+  named_numbers numbers;
+  if (sink)
+    return numbers;
+  if (!value.is_object() || value.size() > job_limits::tensors) {
+    sink = failure{errc::invalid_input,
+      fmt::format("{}: expected an object with at most {} numbers", path, job_limits::tensors)};
+    return numbers;
+  }
+  for (const auto& [input, number] : value.items()) {
+    if (number.is_boolean())
+      numbers.emplace_back(input, number.get<bool>());
+    else if (number.is_number_integer()
+      && !(number.is_number_unsigned() && number.get<uint64_t>() > uint64_t{INT64_MAX}))
+      numbers.emplace_back(input, number.get<int64_t>());
+    else {
+      const ordered_json alone{{input, number}};
+      numbers.emplace_back(input, strict_object{alone, path, sink}.number(input));
+    }
+    if (sink)
+      return {};
+  }
+  return numbers;
 }
 
 ordered_json graph_to_json(std::string_view graph_file, std::string_view reason) {
@@ -207,6 +248,9 @@ result<prepare_answers> read_prepare_answers(
     answer.uuid = object.text("workload", text_bytes);
     answer.status = read_status(object);
     answer.reason = object.text("reason", text_bytes);
+    object.each("numbers", job_limits::calls, [&](const ordered_json& call, std::string where) {
+      answer.numbers.push_back(read_numbers(call, std::move(where), object.sink()));
+    });
     all.workloads.push_back(std::move(answer));
   });
   if (!read)

@@ -5,9 +5,12 @@
 #include "messages/result.hpp"
 #include "messages/verdict.hpp"
 #include "protocol/json_document.hpp"
+#include "protocol/strict_json.hpp"
+#include "protocol/workload.hpp"
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// The bodies of the `sample` lines, one struct for each kind of child, and their readers in the
@@ -31,12 +34,18 @@ struct compile_answer {
   std::vector<finding> findings;
 };
 
+/// Numbers with the names of the inputs that they are for.
+using named_numbers = std::vector<std::pair<std::string, python_number>>;
+
 /// One workload of a prepare job.
 struct prepare_answer {
   std::string uuid;
-  /// passed, invalid_reference, or infrastructure.
+  /// passed; invalid_reference; runtime_error when an input could not be made by what makes it; or
+  /// infrastructure, which also stands for a Python or torch that lacks what the reference needs.
   verdict_status status = verdict_status::infrastructure;
   std::string reason;
+  /// Of a custom entry point: the numbers that its calls returned, call by call.
+  std::vector<named_numbers> numbers;
 };
 
 struct prepare_answers {
@@ -56,6 +65,11 @@ struct run_answers {
 
 ordered_json to_json(const compile_answer& answer);
 ordered_json to_json(const prepare_answer& answer);
+/// Numbers as their own JSON values, so that a bool, an int and a float stay what they are; the
+/// texts of `strict_object::number` where JSON has none.
+ordered_json to_json(const named_numbers& numbers);
+named_numbers read_numbers(
+  const ordered_json& value, std::string path, std::optional<failure>& sink);
 ordered_json graph_to_json(std::string_view graph_file, std::string_view reason);
 ordered_json to_json(const workload_measurement& measured);
 ordered_json to_json(const finding& found);

@@ -56,10 +56,10 @@ struct definition {
   friend bool operator==(const definition&, const definition&) = default;
 };
 
-/// Reads and checks a definition. All field errors come in one message, a line each, with the
-/// field's path; the cross-field rules 1.3 run only when no field failed, and stop at the first.
-/// Of rule 1 (the reference is Python) only what `scan_python` sees is checked. Ignored keys and
-/// the published `"hf_id": ""` become warnings.
+/// Reads and checks a definition. All field errors come in one message, a line each
+/// ("file:line: field: rule"); the cross-field rules 1.3 run only when no field failed, and stop at
+/// the first. Of rule 1 (the reference is Python) only what `scan_python` sees is checked. Ignored
+/// keys and the published `"hf_id": ""` become warnings.
 result<definition> parse_definition(std::string_view text, const std::string& file_name,
   std::vector<std::string>* warnings = nullptr);
 

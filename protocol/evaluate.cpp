@@ -32,6 +32,12 @@ int64_t floor_divide(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+/// Not by the quotient: 1 % -2^63 has one that overflows when it is multiplied back.
+int64_t floor_modulo(int64_t a, int64_t b) {
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 double floor_modulo(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -210,7 +216,7 @@ private:
     if (spelling == "//")
       return floor_divide(a, b);
     if (spelling == "%")
-      return a - floor_divide(a, b) * b;
+      return floor_modulo(a, b);
     if (a % b != 0)
       return refuse(fmt::format("{} / {} is not an integer; use // or float(…)", a, b));
     return a / b;

@@ -58,10 +58,6 @@ public:
     if (text_.size() > text_max)
       return fail(errc::invalid_input,
         fmt::format("an expression of {} bytes; at most {} are read", text_.size(), text_max));
-    if (axis_mode() && !text_.empty() && (text_[0] == ' ' || text_[0] == '\t')) {
-      // The format's parser takes a leading blank for an indentation.
-      return refuse(1, "an axis expression must not begin with a blank");
-    }
     if (auto first = advance(); !first)
       return pass(first);
     auto root = axis_mode() ? parse_sum() : parse_or();
@@ -104,7 +100,16 @@ private:
           ++at_;
         continue;
       }
-      if (c != ' ' && c != '\t' && !newline)
+      if (axis_mode() && c == '\\') {
+        // Joins two lines, if there is a second one.
+        const size_t width = text_.substr(at_ + 1, 2) == "\r\n" ? 3 : 2;
+        const bool joins = at_ + 1 < text_.size() && (text_[at_ + 1] == '\n' || width == 3);
+        if (!joins || at_ + width >= text_.size())
+          return;
+        at_ += width;
+        continue;
+      }
+      if (c != ' ' && c != '\t' && !newline && !(axis_mode() && c == '\f'))
         return;
       ++at_;
     }
@@ -118,6 +123,10 @@ private:
       return {};
     if (ended_)
       return refuse(now_.column, "a second line");
+    if (axis_mode() && !started_ && at_ > 0 && (text_[at_ - 1] == ' ' || text_[at_ - 1] == '\t')) {
+      // The format's parser takes a leading blank for an indentation.
+      return refuse(now_.column, "an axis expression must not begin with a blank");
+    }
     started_ = true;
     const char c = text_[at_];
     if (is_digit(c) || (c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1])))
@@ -223,6 +232,13 @@ private:
     if (floating) {
       now_.what = token::kind::floating;
       read = std::from_chars(first, last, now_.floating);
+      // Too small for a double: Python takes it for 0, as it takes the nearest double otherwise.
+      const auto first_nonzero = digits.find_first_not_of('0');
+      const bool tiny = digits.find("e-") != std::string::npos
+        || (digits.find('e') == std::string::npos && first_nonzero != std::string::npos
+          && digits[first_nonzero] == '.');
+      if (read.ec == std::errc::result_out_of_range && tiny)
+        read.ec = std::errc{};
     } else {
       now_.what = token::kind::integer;
       read = std::from_chars(first, last, now_.integer, base);

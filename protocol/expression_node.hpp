@@ -10,7 +10,7 @@
 
 namespace gristmill {
 
-/// What the parser leaves and the evaluator walks; nobody else includes this.
+/// What the parser leaves, and the evaluator and the exporter walk; nobody else includes this.
 struct expression_node {
   enum class kind : uint8_t {
     integer,

@@ -16,12 +16,14 @@ namespace {
 constexpr std::string_view schema = "gristmill.job/1";
 const std::vector<std::string> kinds{"compile", "prepare", "run", "judge"};
 const std::vector<std::string> oracles{"native", "torch"};
+const std::vector<std::string> sources{"generator", "safetensors", "custom"};
 constexpr size_t nonce_bytes_min = 16;
 constexpr size_t nonce_bytes_max = 128;
 constexpr size_t text_bytes = size_t{4} << 20;
 
 ordered_json write(const drawn_tensor& tensor);
 ordered_json write(const stored_tensor& tensor);
+ordered_json write(const entry_call& call);
 ordered_json write(const prepare_workload& work);
 ordered_json write(const trace_tensor& tensor);
 ordered_json write(const trace_attempt& attempt);
@@ -125,7 +127,9 @@ scalar_values read_scalars(strict_object& object) {
 ordered_json write(const drawn_tensor& tensor) {
   return {{"name", tensor.name}, {"description", tensor.description}, {"dtype", name(tensor.type)},
     {"shape", tensor.shape}, {"bytes", tensor.bytes}, {"key", key_text(tensor.key)},
-    {"file", tensor.file}, {"file_bytes", tensor.file_bytes}};
+    {"file", tensor.file}, {"file_bytes", tensor.file_bytes},
+    {"source", sources[static_cast<size_t>(tensor.source)]}, {"blob_file", tensor.blob_file},
+    {"blob_key", tensor.blob_key}};
 }
 
 drawn_tensor read_drawn(const ordered_json& value, std::string path, std::optional<failure>& sink) {
@@ -142,6 +146,14 @@ drawn_tensor read_drawn(const ordered_json& value, std::string path, std::option
   const uint64_t element = element_bits(tensor.type) / 8;
   if (element > 1 && tensor.file_bytes % element != 0)
     object.complain("file_bytes", "does not end at an element");
+  tensor.source = static_cast<tensor_source>(object.choice("source", sources));
+  tensor.blob_file = object.text("blob_file", path_bytes);
+  tensor.blob_key = object.text("blob_key", path_bytes);
+  const bool from_blob = tensor.source == tensor_source::safetensors;
+  if (from_blob == tensor.blob_file.empty() || from_blob == tensor.blob_key.empty())
+    object.complain("blob_file",
+      from_blob ? "a safetensors input needs a file and a key"
+                : "only safetensors inputs have one");
   return tensor;
 }
 
@@ -171,10 +183,35 @@ auto read_all(strict_object& object, std::string_view key, size_t max, Read read
   return all;
 }
 
+ordered_json write(const entry_call& call) {
+  auto numbers = ordered_json::array();
+  for (const auto& number : call.numbers)
+    numbers.push_back({{"name", number.name}, {"dtype", name(number.type)}});
+  return {{"axes", write(call.axes)}, {"scalars", write(call.scalars)}, {"key", key_text(call.key)},
+    {"tensors", write_all(call.tensors)}, {"numbers", numbers}};
+}
+
+entry_call read_call(const ordered_json& value, std::string path, std::optional<failure>& sink) {
+  strict_object object{value, std::move(path), sink};
+  entry_call call;
+  call.axes = read_axes(object);
+  call.scalars = read_scalars(object);
+  call.key = read_key(object, "key");
+  call.tensors = read_all(object, "tensors", job_limits::tensors, read_stored);
+  object.each("numbers", job_limits::tensors, [&](const ordered_json& element, std::string where) {
+    strict_object inner{element, std::move(where), object.sink()};
+    custom_number number;
+    number.name = inner.text("name", name_bytes);
+    number.type = read_dtype(inner);
+    call.numbers.push_back(std::move(number));
+  });
+  return call;
+}
+
 ordered_json write(const prepare_workload& work) {
   return {{"uuid", work.uuid}, {"axes", write(work.axes)}, {"scalars", write(work.scalars)},
     {"inputs", write_all(work.inputs)}, {"references", write_all(work.references)},
-    {"patterns", write_all(work.patterns)}};
+    {"patterns", write_all(work.patterns)}, {"calls", write_all(work.calls)}};
 }
 
 prepare_workload read_prepare_workload(
@@ -187,6 +224,7 @@ prepare_workload read_prepare_workload(
   work.inputs = read_all(object, "inputs", job_limits::tensors, read_drawn);
   work.references = read_all(object, "references", job_limits::tensors, read_stored);
   work.patterns = read_all(object, "patterns", job_limits::tensors, read_drawn);
+  work.calls = read_all(object, "calls", job_limits::calls, read_call);
   return work;
 }
 
@@ -235,7 +273,8 @@ trace_attempt read_trace_attempt(
 ordered_json write(const prepare_job& prepare) {
   return {{"oracle", to_string(prepare.oracle)}, {"definition", prepare.definition_text},
     {"python", prepare.python}, {"workloads", write_all(prepare.workloads)},
-    {"trace", write_all(prepare.trace)}, {"graph_file", prepare.graph_file}};
+    {"trace", write_all(prepare.trace)}, {"graph_file", prepare.graph_file},
+    {"held_out", prepare.held_out}};
 }
 
 prepare_job read_prepare(strict_object& object) {
@@ -246,12 +285,16 @@ prepare_job read_prepare(strict_object& object) {
   prepare.workloads = read_all(object, "workloads", job_limits::workloads, read_prepare_workload);
   prepare.trace = read_all(object, "trace", job_limits::trace_attempts, read_trace_attempt);
   prepare.graph_file = object.text("graph_file", path_bytes);
+  prepare.held_out = object.boolean("held_out");
   if (prepare.oracle == oracle_kind::torch && prepare.python.empty())
     object.complain("python", "the torch oracle needs an interpreter");
   if (!prepare.trace.empty() && prepare.graph_file.empty())
     object.complain("graph_file", "a trace needs a file for its graph");
   if (!prepare.trace.empty() && prepare.python.empty())
     object.complain("python", "a trace needs an interpreter");
+  for (const auto& work : prepare.workloads)
+    if (!work.calls.empty() && prepare.oracle != oracle_kind::torch)
+      object.complain("oracle", "only the torch oracle can call a custom entry point");
   return prepare;
 }
 

@@ -32,6 +32,7 @@ struct job_limits {
   static constexpr size_t entries = 1024;
   static constexpr size_t dimensions = 16;
   static constexpr size_t trace_attempts = 16;
+  static constexpr size_t calls = 2;
 };
 
 enum class job_kind : uint8_t { compile = 0, prepare, run, judge };
@@ -53,7 +54,18 @@ struct compile_job {
 
 // ---- prepare: inputs, references and the operator graph ----
 
-/// A tensor that the oracle draws. The same key and shape give the same bytes everywhere.
+/// Where the values of an input come from.
+enum class tensor_source : uint8_t {
+  /// Our own generator, with the tensor's key.
+  generator = 0,
+  /// A tensor of a safetensors file.
+  safetensors,
+  /// The definition's custom entry point: one of the workload's calls writes the file.
+  custom,
+};
+
+/// An input that the oracle makes. Of the generator, the same key and shape give the same bytes
+/// everywhere.
 struct drawn_tensor {
   std::string name;
   /// Only what the choice of a distribution needs (specification 5.3).
@@ -66,6 +78,10 @@ struct drawn_tensor {
   /// At most `bytes`. Less makes a pattern file: the tensor's first bytes, which a runner maps over
   /// and over where only the time counts.
   uint64_t file_bytes = 0;
+  tensor_source source = tensor_source::generator;
+  /// Of safetensors: the file, and the tensor's name in it. Else empty.
+  std::string blob_file;
+  std::string blob_key;
 };
 
 /// A reference output to compute, or any tensor that is compared.
@@ -75,6 +91,26 @@ struct stored_tensor {
   std::vector<int64_t> shape;
   uint64_t bytes = 0;
   std::string file;
+};
+
+/// An input without a shape, whose value a custom entry point returns.
+struct custom_number {
+  std::string name;
+  dtype type = dtype::float32;
+
+  friend bool operator==(const custom_number&, const custom_number&) = default;
+};
+
+/// One call `entry(axes_and_scalars, device)` of the definition's custom entry point.
+struct entry_call {
+  /// The call's first argument: these axes and numbers together.
+  axis_values axes;
+  scalar_values scalars;
+  /// Seeds the random generators of Python and torch before the call.
+  tensor_key key;
+  /// What to keep of the tensors that it returns, and where; one name may stand here twice.
+  std::vector<stored_tensor> tensors;
+  std::vector<custom_number> numbers;
 };
 
 struct prepare_workload {
@@ -88,6 +124,9 @@ struct prepare_workload {
   std::vector<stored_tensor> references;
   /// Inputs of the clock run, at true shape.
   std::vector<drawn_tensor> patterns;
+  /// Of a definition with a custom entry point: the call for the correctness run, which makes the
+  /// numbers that the reference gets, then one for the clock where that has other axes.
+  std::vector<entry_call> calls;
 };
 
 enum class oracle_kind : uint8_t {
@@ -110,6 +149,9 @@ struct prepare_job {
   /// to `graph_file`.
   std::vector<trace_attempt> trace;
   std::string graph_file;
+  /// Draw from the held-out distributions: norm weights, biases and masks that are not the usual
+  /// constants.
+  bool held_out = false;
 };
 
 // ---- run: a candidate on a device ----

@@ -1,11 +1,13 @@
 #include "protocol/json_document.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -46,11 +48,26 @@ std::string plain_reason(std::string_view what) {
   return std::string{what.substr(0, 300)};
 }
 
+/// The blanks that may surround a number in a string: those of Unicode, in UTF-8.
+constexpr std::array<std::string_view, 25> blanks{" ", "\t", "\n", "\v", "\f", "\r", "\xc2\x85",
+  "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83",
+  "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89",
+  "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0)
-    text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
-    text.remove_suffix(1);
+  for (bool again = true; again;) {
+    again = false;
+    for (const auto blank : blanks) {
+      if (text.starts_with(blank)) {
+        text.remove_prefix(blank.size());
+        again = true;
+      }
+      if (text.ends_with(blank)) {
+        text.remove_suffix(blank.size());
+        again = true;
+      }
+    }
+  }
   return text;
 }
 
@@ -71,38 +88,161 @@ std::optional<int64_t> int_from_double(double value) {
   return whole;
 }
 
-/// Digits with single underscores between them, as Python allows: "1_000".
-std::optional<std::string> without_underscores(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_') {
-      out += text[i];
-      continue;
-    }
-    const auto digit = [&](size_t at) {
-      return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
-    };
-    if (i == 0 || !digit(i - 1) || !digit(i + 1))
-      return std::nullopt;
-  }
-  return out;
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
 }
 
-template <class T>
-std::optional<T> whole_number(std::string_view text) {
-  auto plain = without_underscores(trimmed(text));
-  if (!plain)
+/// An optional sign, then digits with single underscores between them: "1_000". In out_of_range the
+/// digits are right and too many.
+enum class whole_kind : uint8_t { none, fits, out_of_range };
+
+whole_kind read_whole(std::string_view text, int64_t& value) {
+  text = trimmed(text);
+  // ".000" behind the digits changes nothing; any other fraction, or an empty one, is no integer.
+  if (const auto dot = text.find('.'); dot != std::string_view::npos) {
+    const auto zeros = text.substr(dot + 1);
+    if (zeros.empty() || zeros.find_first_not_of('0') != std::string_view::npos)
+      return whole_kind::none;
+    text = text.substr(0, dot);
+  }
+  std::string plain;
+  if (!text.empty() && (text[0] == '+' || text[0] == '-')) {
+    plain = text[0] == '-' ? "-" : "";
+    text.remove_prefix(1);
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (is_digit(text[i]))
+      plain += text[i];
+    else if (text[i] != '_' || i == 0 || !is_digit(text[i - 1]) || i + 1 == text.size()
+      || !is_digit(text[i + 1]))
+      return whole_kind::none;
+  }
+  if (text.empty())
+    return whole_kind::none;
+  const auto read = std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  return read.ec == std::errc{} ? whole_kind::fits : whole_kind::out_of_range;
+}
+
+/// A decimal number with a sign, or the words inf, infinity and nan. What is too big is infinite
+/// and what is too small is zero.
+std::optional<double> read_decimal(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+'))
+    text.remove_prefix(1);
+  // The words may not carry brackets, nor a second sign.
+  if (text.empty() || text[0] == '-' || text.find('(') != std::string_view::npos)
     return std::nullopt;
-  std::string_view digits = *plain;
-  if (digits.starts_with('+'))
-    digits.remove_prefix(1);
-  if (digits.empty() || digits.starts_with('+'))
+  const char* const last = text.data() + text.size();
+  double value = 0;
+  const auto read = std::from_chars(text.data(), last, value);
+  if (read.ptr != last || read.ec == std::errc::invalid_argument)
     return std::nullopt;
-  T value{};
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (code != std::errc{} || end != digits.data() + digits.size())
+  if (read.ec == std::errc::result_out_of_range) {
+    // A wider type knows on which side, except for exponents of thousands.
+    long double wide = 0;
+    if (std::from_chars(text.data(), last, wide).ec == std::errc::result_out_of_range)
+      wide = text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos
+        ? 0
+        : std::numeric_limits<long double>::infinity();
+    value = static_cast<double>(wide);
+  }
+  return negative ? -value : value;
+}
+
+/// Underscores may also stand where no digit is beside them ("1_.5"), but not doubled, not at
+/// either end and not together with surrounding blanks.
+std::optional<double> read_decimal_lenient(std::string_view text) {
+  if (const auto plain = read_decimal(trimmed(text)))
+    return plain;
+  if (text.starts_with('_') || text.ends_with('_') || text.find("__") != std::string_view::npos)
     return std::nullopt;
-  return value;
+  std::string digits{text};
+  std::erase(digits, '_');
+  return read_decimal(digits);
+}
+
+// What stands in for the words of Python until the document is parsed.
+constexpr std::array<std::pair<std::string_view, double>, 3> python_words{{
+  {"NaN", std::numeric_limits<double>::quiet_NaN()},
+  {"-Infinity", -std::numeric_limits<double>::infinity()},
+  {"Infinity", std::numeric_limits<double>::infinity()},
+}};
+constexpr std::string_view stand_in = "gristmill stand-in for ";
+/// More of them are no accident; the stand-ins are longer than the words.
+constexpr size_t python_words_max = 10'000;
+
+/// The number that begins here if no double can hold it, which Python reads as infinite.
+std::string_view too_big_number(std::string_view text) {
+  const size_t end = std::min(text.find_first_not_of("+-.0123456789Ee"), text.size());
+  const auto number = text.substr(0, end);
+  if (number.find_first_of("eE") == std::string_view::npos)
+    return {};
+  const auto value = read_decimal(number);
+  return value && std::isinf(*value) ? number : std::string_view{};
+}
+
+/// The text with those words and with numbers beyond a double as strings, or nothing when it has
+/// none outside its strings.
+std::optional<std::string> without_python_words(std::string_view text) {
+  std::string out;
+  size_t found = 0;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      size_t end = at + 1;
+      while (end < text.size() && text[end] != '"')
+        end += text[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, text.size());
+      out += text.substr(at, end - at);
+      at = end;
+      continue;
+    }
+    const auto rest = text.substr(at);
+    const auto word = std::find_if(python_words.begin(), python_words.end(),
+      [&](const auto& each) { return rest.starts_with(each.first); });
+    std::string_view taken;
+    std::string_view meant;
+    if (word != python_words.end()) {
+      taken = meant = word->first;
+    } else if (is_digit(text[at]) || text[at] == '-') {
+      taken = too_big_number(rest);
+      meant = taken.starts_with('-') ? "-Infinity" : "Infinity";
+      if (taken.empty()) {
+        // The rest of the number is not looked at again.
+        const size_t end = std::min(rest.find_first_not_of("+-.0123456789Ee"), rest.size());
+        const size_t kept = rest[0] == '-' && end == 1 ? 1 : end;
+        out += rest.substr(0, kept);
+        at += kept;
+        continue;
+      }
+    }
+    if (taken.empty()) {
+      out += text[at++];
+      continue;
+    }
+    if (++found > python_words_max)
+      return std::nullopt;
+    out += fmt::format("\"{}{}\"", stand_in, meant);
+    at += taken.size();
+  }
+  return found > 0 ? std::optional{std::move(out)} : std::nullopt;
+}
+
+/// The depth is limited by now.
+void put_python_numbers(ordered_json& value) {
+  if (value.is_structured()) {
+    for (auto& each : value)
+      put_python_numbers(each);
+  } else if (value.is_string()) {
+    const std::string_view text = value.get_ref<const std::string&>();
+    if (!text.starts_with(stand_in))
+      return;
+    for (const auto& [word, number] : python_words) {
+      if (text.substr(stand_in.size()) == word) {
+        value = number;
+        return;
+      }
+    }
+  }
 }
 
 } // namespace
@@ -134,9 +274,24 @@ result<ordered_json> parse_json(
     }
     return true;
   };
+  // What Python reads beyond strict JSON is looked for only when that failed.
+  const auto read_as_python = [&]() -> std::optional<result<ordered_json>> {
+    const auto plain = limits.python_numbers ? without_python_words(text) : std::nullopt;
+    if (!plain)
+      return std::nullopt;
+    auto strict = limits;
+    strict.python_numbers = false;
+    strict.bytes = SIZE_MAX;
+    auto document = parse_json(*plain, file, strict);
+    if (document)
+      put_python_numbers(*document);
+    return document;
+  };
   try {
     return ordered_json::parse(text.begin(), text.end(), watch);
   } catch (const ordered_json::parse_error& error) {
+    if (auto read = read_as_python())
+      return std::move(*read);
     const auto at = position_of(text, error.byte == 0 ? 0 : error.byte - 1);
     return fail(errc::invalid_input,
       fmt::format(
@@ -145,6 +300,8 @@ result<ordered_json> parse_json(
     return fail(errc::invalid_input, fmt::format("{}: {}", file, error.what()));
   } catch (const ordered_json::exception& error) {
     // A number outside the range of a double, for one.
+    if (auto read = read_as_python())
+      return std::move(*read);
     return fail(
       errc::invalid_input, fmt::format("{}: not valid JSON: {}", file, plain_reason(error.what())));
   }
@@ -192,18 +349,19 @@ std::optional<int64_t> lenient_int(const ordered_json& value) {
     return value.get<int64_t>();
   if (value.is_number_float())
     return int_from_double(value.get<double>());
-  if (value.is_string()) {
-    auto text = std::string_view{value.get_ref<const std::string&>()};
-    // "16.0" is an int as well; "16.5" and "1e3" are not.
-    if (const auto dot = text.find('.'); dot != std::string_view::npos) {
-      const auto rest = trimmed(text.substr(dot + 1));
-      if (rest.find_first_not_of('0') != std::string_view::npos)
-        return std::nullopt;
-      text = text.substr(0, dot);
-    }
-    return whole_number<int64_t>(text);
-  }
+  int64_t whole = 0;
+  if (value.is_string()
+    && read_whole(value.get_ref<const std::string&>(), whole) == whole_kind::fits)
+    return whole;
   return std::nullopt;
+}
+
+bool is_oversized_int(const ordered_json& value) {
+  if (value.is_number_unsigned())
+    return value.get<uint64_t>() > INT64_MAX;
+  int64_t whole = 0;
+  return value.is_string()
+    && read_whole(value.get_ref<const std::string&>(), whole) == whole_kind::out_of_range;
 }
 
 std::optional<double> lenient_float(const ordered_json& value) {
@@ -212,7 +370,7 @@ std::optional<double> lenient_float(const ordered_json& value) {
   if (value.is_number())
     return value.get<double>();
   if (value.is_string())
-    return whole_number<double>(value.get_ref<const std::string&>());
+    return read_decimal_lenient(value.get_ref<const std::string&>());
   return std::nullopt;
 }
 

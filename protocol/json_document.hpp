@@ -23,6 +23,9 @@ struct json_limits {
   size_t keys = 4096;
   /// Refuses a key that is written twice in one object.
   bool unique_keys = false;
+  /// Also reads the words NaN, Infinity and -Infinity as numbers, and 1e400 as infinite, as Python
+  /// does.
+  bool python_numbers = false;
 };
 
 /// Parses strict JSON. `file` only stands in the message, which has line and column. Of a key
@@ -39,9 +42,12 @@ result<ordered_json> read_json_file(
 
 // The lenient scalars of the specification, section 0. Nothing when the value does not fit.
 
-/// 16, 16.0, "16" and true; not 16.5, null or "x".
+/// 16, 16.0, "16", " 1_600.0 " and true; not 16.5, "16.", "1e3", null or "x".
 std::optional<int64_t> lenient_int(const ordered_json& value);
-/// A number, a bool or a numeric string such as "1e-3". May be infinite or NaN ("inf").
+/// An integer, or a string that is one, which 64 bits cannot hold.
+bool is_oversized_int(const ordered_json& value);
+/// A number, a bool or a numeric string such as "1e-3". May be infinite or NaN ("inf"). Digits that
+/// are not ASCII are none.
 std::optional<double> lenient_float(const ordered_json& value);
 /// true, 1, 1.0 and true/yes/on/t/y/1 with their opposites, in any case.
 std::optional<bool> lenient_bool(const ordered_json& value);

@@ -28,7 +28,7 @@ struct run_settings {
   std::vector<std::string> candidates;
   std::string bounds;
   std::string toolchain = "auto";
-  std::string lease_policy = "fifo";
+  std::string lease_policy = "stride";
   std::string oracle = "auto";
   std::string python = "/usr/bin/python3";
 };
@@ -47,7 +47,7 @@ struct run_settings {
 /// candidates = ["softmax=mine.cu"]
 /// bounds = "bounds.json"
 /// toolchain = "auto"
-/// lease_policy = "fifo"
+/// lease_policy = "stride"
 /// [oracle]
 /// kind = "auto"
 /// python = "/usr/bin/python3"

@@ -34,14 +34,29 @@ result<time_floor> stated_floor(const work_amount& work, const device_rates& rat
   auto compute = time_at(work.flops, rates.flops_per_second, "flops");
   if (!compute)
     return pass(compute);
+  uint64_t matrix = 0;
+  std::string matrix_text;
+  for (size_t i = 0; i < mac_classes; ++i) {
+    auto part = time_at(work.macs[i], rates.macs_per_second[i], "multiply-adds");
+    if (!part)
+      return pass(part);
+    if (__builtin_add_overflow(matrix, *part, &matrix))
+      return fail(errc::invalid_input, "the multiply-adds take more nanoseconds than 64 bits hold");
+    if (work.macs[i] > 0)
+      matrix_text +=
+        fmt::format("{}{} {} multiply-adds / {} a second", matrix_text.empty() ? "" : " + ",
+          work.macs[i], mac_class_names[i], rates.macs_per_second[i]);
+  }
   time_floor out;
-  out.ns = std::max({*memory, *compute, uint64_t{1}});
+  out.ns = std::max({*memory, *compute, matrix, uint64_t{1}});
   out.method = fmt::format(
     "stated bytes-and-flops floor: max({} bytes / {} bytes/s", work.bytes, rates.bytes_per_second);
   if (work.flops > 0)
     out.method += fmt::format(", {} flops / {} flops/s", work.flops, rates.flops_per_second);
   else
     out.method += ", flops not stated";
+  if (!matrix_text.empty())
+    out.method += ", " + matrix_text;
   out.method += ')';
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/result.hpp"
+#include "tensors/mac_class.hpp"
 
 #include <cstdint>
 #include <string>
@@ -13,6 +14,8 @@ struct device_rates {
   uint64_t bytes_per_second = 0;
   /// Peak of the unit that the work may use at best, in floating-point operations a second.
   uint64_t flops_per_second = 0;
+  /// Peaks of the matrix units, in multiply-adds a second.
+  mac_counts macs_per_second{};
 };
 
 /// What a workload must at least do.
@@ -21,6 +24,8 @@ struct work_amount {
   uint64_t bytes = 0;
   /// 0 = not stated: the floor is then memory traffic alone.
   uint64_t flops = 0;
+  /// Multiply-adds of matrix products and convolutions, by what they are fed with.
+  mac_counts macs{};
 };
 
 /// A lower bound on the time of a workload, with where it comes from.
@@ -30,9 +35,10 @@ struct time_floor {
   std::string method;
 };
 
-/// The stated bytes-and-flops floor: `max(bytes / bandwidth, flops / rate)`, rounded up to whole
-/// nanoseconds and never 0. Errors: `invalid_input` when there is work of a kind whose rate is 0,
-/// or a result that does not fit 64 bits.
+/// The stated floor: `max(bytes / bandwidth, flops / rate, sum of macs / rate)`, rounded up to
+/// whole nanoseconds and never 0: memory, vector and matrix units work at the same time, the
+/// classes of multiply-adds share one unit. Errors: `invalid_input` when there is work of a kind
+/// whose rate is 0, or a result that does not fit 64 bits.
 result<time_floor> stated_floor(const work_amount& work, const device_rates& rates);
 
 } // namespace gristmill

@@ -48,6 +48,9 @@ void decide(workload_verdict& w, const workload_measurement* measured,
   if (measured->time_ns == 0)
     return set_status(w, verdict_status::infrastructure, "measured, but without a time");
   w.status = verdict_status::passed;
+  // A judge that passes an output and still has something to say warns.
+  if (!judged->detail.empty())
+    findings.push_back({"judge_warning", w.uuid, judged->detail, false});
 }
 
 void score(workload_verdict& w, const workload_yardstick& bounds, attempt_kind kind,

@@ -130,4 +130,21 @@ input_distribution choose_distribution(std::string_view name, std::string_view d
   return plain(type);
 }
 
+input_distribution choose_held_out_distribution(std::string_view name, std::string_view description,
+  dtype type, const std::vector<int64_t>& shape, std::string_view op_type) {
+  const auto standard = choose_distribution(name, description, type, shape, op_type);
+  switch (standard.kind) {
+  case distribution::ones:
+    return {distribution::uniform_range, 0.5, 1.5};
+  case distribution::zeros:
+    return {distribution::uniform_range, -0.5, 0.5};
+  case distribution::causal_mask:
+    return {distribution::scattered_mask, 0, 0};
+  case distribution::binary_mask:
+    return {distribution::mostly_ones, 0, 1};
+  default:
+    return standard;
+  }
+}
+
 } // namespace gristmill

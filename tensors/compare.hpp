@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,8 +40,8 @@ struct comparison {
   double max_absolute_error = 0;
   /// Largest |x - y| / max(|y|, atol). Not finite when atol is 0 and a reference element is too.
   double max_relative_error = 0;
-  /// The solution is all zero and the reference is not: fails whatever the tolerance, and both
-  /// errors are the norm of the reference.
+  /// The solution is all zero and the norm of the reference, from float32 squares, is not: fails
+  /// whatever the tolerance, and both errors are that norm.
   bool all_zero_output = false;
   /// Integers or bools that differ at all. A warning of ours beside the verdict, since the rule
   /// compares as float32 and cannot see the low bits of a large integer.
@@ -52,11 +53,18 @@ struct comparison {
   friend bool operator==(const comparison&, const comparison&) = default;
 };
 
+/// Called with how many bytes of both tensors have been read for good.
+using compare_progress = std::function<void(uint64_t)>;
+
 /// The correctness rule 5.5 of the specification for one output, in float32 arithmetic. Streams
 /// over both, so it needs a few hundred kilobytes whatever the size. Spans of another size than
 /// type and shape ask for never pass.
+///
+/// `progress` is called about every 16 MiB, so that the owner of mapped files can let go of what
+/// lies behind. Only for an output that is all zero the reference is read once more, and then
+/// `progress` starts again from the beginning.
 comparison compare(dtype type, const std::vector<int64_t>& shape,
   std::span<const std::byte> solution, std::span<const std::byte> reference,
-  const tolerance& allowed);
+  const tolerance& allowed, const compare_progress& progress = {});
 
 } // namespace gristmill

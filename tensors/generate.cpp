@@ -84,6 +84,8 @@ void fill_independent(const input_distribution& from, double last_dimension,
   case distribution::uniform_bool:
   case distribution::binary_mask:
     return transform(words, out, [](uint32_t word) { return word >> 31 != 0 ? 1.0 : 0.0; });
+  case distribution::mostly_ones:
+    return transform(words, out, [](uint32_t word) { return word >> 30 != 0 ? 1.0 : 0.0; });
   case distribution::ones:
     std::fill(out.begin(), out.end(), 1.0f);
     return;
@@ -91,6 +93,7 @@ void fill_independent(const input_distribution& from, double last_dimension,
     std::fill(out.begin(), out.end(), 0.0f);
     return;
   case distribution::causal_mask:
+  case distribution::scattered_mask:
   case distribution::cumsum_negative:
   case distribution::softmax_rows:
     break;
@@ -182,11 +185,11 @@ float lowest_float(dtype type) {
   }
 }
 
-void generate_causal(dtype type, uint64_t rows, uint64_t columns, uint64_t first, uint64_t last,
-  std::span<std::byte> out) {
-  const auto is_masked = [&](uint64_t element) {
-    return element % columns > element / columns % rows;
-  };
+/// 0, or the type's lowest finite value where `is_masked(element)` says so, which is asked in
+/// order.
+template <class Predicate>
+void generate_mask(
+  dtype type, uint64_t first, uint64_t last, std::span<std::byte> out, Predicate is_masked) {
   if (type == dtype::float64) { // Its lowest value is beyond the floats that the encoder takes.
     for (size_t at = 0; first < last; ++first, at += sizeof(double)) {
       const double value = is_masked(first) ? -1.7976931348623157e308 : 0.0;
@@ -199,6 +202,24 @@ void generate_causal(dtype type, uint64_t rows, uint64_t columns, uint64_t first
   for (; first < last; ++first)
     encoded.push(is_masked(first) ? lowest : 0.0f);
   encoded.flush();
+}
+
+void generate_causal(dtype type, uint64_t rows, uint64_t columns, uint64_t first, uint64_t last,
+  std::span<std::byte> out) {
+  generate_mask(type, first, last, out,
+    [&](uint64_t element) { return element % columns > element / columns % rows; });
+}
+
+void generate_scattered(const philox_stream& stream, dtype type, uint64_t rows, uint64_t columns,
+  uint64_t first, uint64_t last, std::span<std::byte> out) {
+  philox_block block{};
+  bool fresh = false;
+  generate_mask(type, first, last, out, [&](uint64_t element) {
+    if (!fresh || element % 4 == 0)
+      block = stream.block(element / 4);
+    fresh = true;
+    return element % columns != element / columns % rows && block[element % 4] >> 31 != 0;
+  });
 }
 
 } // namespace
@@ -227,6 +248,8 @@ void generate(const input_distribution& kind, dtype type, const std::vector<int6
   switch (kind.kind) {
   case distribution::causal_mask:
     return generate_causal(type, dimension(2), row, first_element, last, out);
+  case distribution::scattered_mask:
+    return generate_scattered(stream, type, dimension(2), row, first_element, last, out);
   case distribution::cumsum_negative:
     generate_cumsum(kind, stream, row, first_element, last, encoded);
     return encoded.flush();
@@ -249,6 +272,43 @@ void generate(const input_distribution& kind, dtype type, const std::vector<int6
     out = out.subspan(bytes);
     at += count;
   }
+}
+
+drawn_number generate_number(const input_distribution& kind, dtype type, const tensor_key& key) {
+  std::array<std::byte, 8> content{};
+  const std::vector<int64_t> shape =
+    is_packed(type) ? std::vector<int64_t>{2} : std::vector<int64_t>{};
+  const auto bytes = static_cast<size_t>(std::max<uint64_t>(1, element_bits(type) / 8));
+  const auto out = std::span(content).first(bytes);
+  generate(kind, type, shape, key, 0, out);
+  drawn_number drawn;
+  const auto whole = [&](auto stored) {
+    std::memcpy(&stored, content.data(), sizeof stored);
+    drawn.integer = stored;
+    drawn.number = static_cast<double>(stored);
+    drawn.is_integer = true;
+    return drawn;
+  };
+  switch (type) {
+  case dtype::int64:
+    return whole(int64_t{});
+  case dtype::int32:
+    return whole(int32_t{});
+  case dtype::int16:
+    return whole(int16_t{});
+  case dtype::int8:
+  case dtype::boolean:
+    return whole(int8_t{});
+  case dtype::float64:
+    std::memcpy(&drawn.number, content.data(), sizeof drawn.number);
+    return drawn;
+  default:
+    break;
+  }
+  std::array<float, 2> values{};
+  decode_to_float(type, out, std::span(values).first(is_packed(type) ? 2 : 1));
+  drawn.number = static_cast<double>(values[0]);
+  return drawn;
 }
 
 } // namespace gristmill

@@ -41,6 +41,12 @@ enum class distribution : uint8_t {
   clamped_normal,
   /// Standard normal rounded to E2M1.
   fp4_normal,
+  /// Held-out form of a causal mask: 0 on the diagonal of the last two dimensions, elsewhere 0 or
+  /// the
+  /// type's lowest finite value with equal chance.
+  scattered_mask,
+  /// Held-out form of a binary mask: 1 with a chance of 3/4, else 0.
+  mostly_ones,
 };
 
 struct input_distribution {
@@ -57,6 +63,12 @@ struct input_distribution {
 input_distribution choose_distribution(std::string_view name, std::string_view description,
   dtype type, const std::vector<int64_t>& shape, std::string_view op_type);
 
+/// What the same input is drawn from when a candidate is to prove that it did not learn the
+/// constants of the standard heuristics: norm weights uniform in [0.5, 1.5), norm biases in [-0.5,
+/// 0.5), masks that are neither causal nor balanced. All other inputs as in `choose_distribution`.
+input_distribution choose_held_out_distribution(std::string_view name, std::string_view description,
+  dtype type, const std::vector<int64_t>& shape, std::string_view op_type);
+
 /// Fills `out` with the elements `first_element`, `first_element + 1`, ... of the tensor that
 /// (distribution, type, shape, key) defines; as many as `out` holds.
 ///
@@ -68,6 +80,20 @@ input_distribution choose_distribution(std::string_view name, std::string_view d
 /// library takes part, except the exactly rounded square root.
 void generate(const input_distribution& kind, dtype type, const std::vector<int64_t>& shape,
   const tensor_key& key, uint64_t first_element, std::span<std::byte> out);
+
+/// One value for an input that is a Python number, not a tensor.
+struct drawn_number {
+  double number = 0;
+  /// Of integers and bools, exact.
+  int64_t integer = 0;
+  bool is_integer = false;
+
+  friend bool operator==(const drawn_number&, const drawn_number&) = default;
+};
+
+/// The only element of a 0-dimensional tensor, drawn as any other, as a number. Of a packed type
+/// the first of a pair.
+drawn_number generate_number(const input_distribution& kind, dtype type, const tensor_key& key);
 
 /// The normal transform by itself: the quantile of (word + 1/2) / 2^32, good to about 1e-7
 /// relative, symmetric in its sign. For tests and for those who need one normal.

@@ -92,6 +92,18 @@ public:
     wake();
   }
 
+  void terminate(uint64_t id) {
+    {
+      std::lock_guard guard(mutex_);
+      if (!ids_.contains(id))
+        return;
+      const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+        [id](const auto& child) { return child.request.id == id; });
+      (waits ? cancelled_ : terminated_).insert(id);
+    }
+    wake();
+  }
+
   void stop() {
     assert(std::this_thread::get_id() != thread_.get_id());
     {
@@ -115,6 +127,7 @@ private:
       std::lock_guard guard(mutex_);
       ids_.erase(with.id);
       cancelled_.erase(with.id);
+      terminated_.erase(with.id);
     }
     to(std::move(with));
   }
@@ -165,6 +178,9 @@ private:
 
   void kill_cancelled() {
     std::lock_guard guard(mutex_);
+    for (auto& child : running_)
+      if (!child.process.reaped() && terminated_.erase(child.process.request().id) != 0)
+        child.process.terminate();
     for (auto& child : running_)
       if (!child.process.reaped() && (stopping_ || cancelled_.contains(child.process.request().id)))
         child.process.condemn(child_end::cancelled);
@@ -244,6 +260,7 @@ private:
   /// Ids that are accepted and not answered yet.
   std::set<uint64_t> ids_;
   std::set<uint64_t> cancelled_;
+  std::set<uint64_t> terminated_;
   bool stopping_ = false;
   /// Belongs to the loop's thread.
   std::vector<running_child> running_;
@@ -262,6 +279,10 @@ result<void> child_loop::submit(child_request request, callback answer) {
 
 void child_loop::cancel(uint64_t id) {
   impl_->cancel(id);
+}
+
+void child_loop::terminate(uint64_t id) {
+  impl_->terminate(id);
 }
 
 void child_loop::stop() {

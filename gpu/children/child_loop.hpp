@@ -56,6 +56,10 @@ public:
   /// unknown id is no error: the child may just have ended.
   void cancel(uint64_t id);
 
+  /// SIGTERM to the group of a child that runs; one in the queue is taken out of it. Its deadline
+  /// goes on, and `cancel` may follow.
+  void terminate(uint64_t id);
+
   /// Kills every child, answers every callback with `cancelled` and ends the thread.
   void stop();
 

@@ -167,6 +167,11 @@ void child_process::condemn(child_end why) {
     kill(-pid_, SIGKILL);
 }
 
+void child_process::terminate() {
+  if (!reaped_)
+    kill(-pid_, SIGTERM);
+}
+
 void child_process::take_line(std::string_view text, instant now) {
   if (saw_done_)
     return condemn(child_end::protocol_error);
@@ -296,6 +301,7 @@ child_result child_process::finish(bool gone) {
       answer.log += "[gristmill] the last line broke off\n";
   }
   if (!gone) {
+    answer.group_left = true;
     answer.log += fmt::format("[gristmill] process group {} outlives SIGKILL\n", pid_);
     if (answer.end == child_end::done)
       answer.end = child_end::no_done;

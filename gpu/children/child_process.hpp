@@ -39,6 +39,8 @@ public:
   instant next_check() const;
   /// Kills the group; the first reason stays.
   void condemn(child_end why);
+  /// SIGTERM to the group of a process that was not reaped.
+  void terminate();
 
   /// Reaps the child if it has exited; from then on the group is being emptied.
   bool reap(instant now);

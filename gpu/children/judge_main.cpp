@@ -1,6 +1,7 @@
 #include "protocol/child_answers.hpp"
 #include "protocol/child_program.hpp"
 #include "tensors/compare.hpp"
+#include "tensors/miss_pattern.hpp"
 #include "tensors/tensor_file.hpp"
 
 #include <fmt/format.h>
@@ -35,9 +36,21 @@ std::string reason_of(const output_evaluation& output) {
   if (output.mismatches == 0)
     return fmt::format("`{}`: the largest error, {:.6g}, is above the cap", output.output,
       static_cast<double>(output.max_absolute_error));
-  return fmt::format("`{}`: {} of {} elements miss the tolerance, largest error {:.6g}",
+  const auto pattern = describe_misses(output.miss_tiles);
+  return fmt::format("`{}`: {} of {} elements miss the tolerance, largest error {:.6g}{}{}",
     output.output, output.mismatches, output.elements,
-    static_cast<double>(output.max_absolute_error));
+    static_cast<double>(output.max_absolute_error), pattern.empty() ? "" : "; ", pattern);
+}
+
+/// Beside the verdict, which the official rule gives: it cannot see the low bits of an integer.
+std::string integer_warning(const std::string& name, const comparison& compared) {
+  return compared.mismatches == 0
+    ? fmt::format("warning: `{}` holds integers that differ from the reference by less than the "
+                  "official rule, which compares them as float32, can see or minds",
+      name)
+    : fmt::format("warning: `{}` holds integers that differ from the reference; {} of {} miss even "
+                  "the tolerance",
+      name, compared.mismatches, compared.elements);
 }
 
 workload_evaluation judge(const child_context& context, const judge_workload& work) {
@@ -45,6 +58,7 @@ workload_evaluation judge(const child_context& context, const judge_workload& wo
   evaluated.uuid = work.uuid;
   evaluated.shrunken = work.shrunken;
   evaluated.status = verdict_status::passed;
+  std::string warnings;
   auto end = [&](verdict_status status, std::string detail) {
     evaluated.status = status;
     evaluated.detail = std::move(detail);
@@ -64,12 +78,20 @@ workload_evaluation judge(const child_context& context, const judge_workload& wo
       end(verdict_status::runtime_error, fmt::format("output `{}` {}", what.name, fault));
       return evaluated;
     }
-    auto compared = to_evaluation(what.name,
-      compare(what.type, what.shape, solution->bytes(), reference->bytes(), work.allowed));
+    const auto found = compare(what.type, what.shape, solution->bytes(), reference->bytes(),
+      work.allowed, [&](uint64_t done) {
+        solution->release(done);
+        reference->release(done);
+      });
+    auto compared = to_evaluation(what.name, found);
     if (!compared.passed && evaluated.status == verdict_status::passed)
       end(verdict_status::incorrect_numerical, reason_of(compared));
+    if (found.integer_exact_mismatch)
+      warnings += (warnings.empty() ? "" : "; ") + integer_warning(what.name, found);
     evaluated.outputs.push_back(std::move(compared));
   }
+  if (!warnings.empty())
+    evaluated.detail += (evaluated.detail.empty() ? "" : "; ") + warnings;
   return evaluated;
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "gpu/lease/alarms.hpp"
+#include "gpu/lease/blame.hpp"
+#include "gpu/lease/estimate.hpp"
+#include "gpu/lease/need.hpp"
 #include "gpu/lease/policy.hpp"
 #include "messages/event.hpp"
 #include "messages/lease.hpp"
@@ -13,12 +17,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace gristmill {
 
-/// Names an asker within the table; the actor gives each address one.
+/// Names an asker within the table; the actor gives each address one. 0 is nobody: the holder of an
+/// adopted lease until somebody claims it.
 using holder_id = uint64_t;
 
 struct lease_table_config {
@@ -38,6 +44,35 @@ struct lease_table_config {
   std::chrono::nanoseconds patience_max = std::chrono::hours{24};
   /// Tokens reserved at a time; the next block is asked for when a quarter is left.
   uint64_t token_block = 1024;
+
+  /// A running lease that its executor has not renewed for this long is revoked; executors renew
+  /// every third of it. 0: executors do not renew, and only the term counts.
+  std::chrono::nanoseconds ttl{0};
+  /// A renewal is refused, and the lease revoked, when no GPU work has been going on for this long
+  /// while somebody waits for such a GPU.
+  std::chrono::nanoseconds idle_limit = std::chrono::seconds{5};
+
+  /// An answer to a probe order that comes later counts as "could not probe".
+  std::chrono::nanoseconds probe_limit = std::chrono::seconds{10};
+  /// From a probe that did not pass to the next order; doubled each time up to the maximum.
+  std::chrono::nanoseconds probe_backoff = std::chrono::seconds{5};
+  std::chrono::nanoseconds probe_backoff_max = std::chrono::minutes{5};
+  /// So many failed probes in a row (the one after the lease counts) put a GPU into quarantine.
+  uint32_t failed_probes_max = 3;
+  blame_config blame;
+
+  /// Which start of the broker this is: raised by whoever starts it, at each start.
+  uint64_t epoch = 0;
+  /// How long to wait for an executor that may still run a lease of an earlier start. 0: the
+  /// longest cap plus `expiry_grace`.
+  std::chrono::nanoseconds adoption_limit{0};
+
+  /// How often to look for alarms while somebody waits.
+  std::chrono::nanoseconds alarm_every = std::chrono::seconds{30};
+  /// A waiter whose flow has had no lease for this long, or for `starvation_factor` times the
+  /// median of the latest waits (and at least a minute), starves.
+  std::chrono::nanoseconds starvation_after = std::chrono::hours{1};
+  uint32_t starvation_factor = 20;
 };
 
 /// A GPU of the table.
@@ -49,12 +84,21 @@ struct gpu_entry {
   /// Highest token that the journal knows to be reserved, from earlier incarnations: no token up to
   /// it is ever granted again.
   uint64_t token_floor = 0;
+  /// Such as "sm_90a"; empty or 0 where not known.
+  std::string arch{};
+  uint64_t memory_bytes = 0;
+  std::string node{};
+  /// An earlier start of the broker may have granted a lease that still runs. Then the executor's
+  /// first word is `holding` (the lease is adopted) or `up` (all tokens up to `token_floor` are
+  /// revoked, and the GPU is free when that is verified). From one that says nothing the same is
+  /// demanded when `adoption_limit` is over.
+  bool may_hold_lease_of_before = false;
 };
 
 enum class lease_action_kind : uint8_t {
   /// Push `granted` to `holder`.
   grant = 0,
-  /// Push `ended` to `holder`: withdrawn, revoked, or waited in vain.
+  /// Push `ended` to `holder`: withdrawn, revoked, tainted, or waited in vain.
   notify_holder,
   /// Push `revoke` to the executor of `revoke.gpu`. It ends what runs under this token or an older
   /// one and reports `verified` with the token, also when nothing runs (any more).
@@ -63,6 +107,11 @@ enum class lease_action_kind : uint8_t {
   reserve,
   /// Write `entry` to the journal; its `t` is set.
   log,
+  /// Push `probe` to the executor of `probe.gpu`. It reports `probed`.
+  probe,
+  /// The failure of `rerun` was the GPU's: what it ran may run again. For the planner; the event is
+  /// an action of its own.
+  rerun,
 };
 
 /// Tokens up to `last` of a GPU, for the journal (`entry` of the same action is the event).
@@ -82,18 +131,27 @@ struct lease_action {
   /// For `log`, and for `reserve` the event that makes it durable (kind "token_block", token =
   /// last, barrier).
   event entry;
+  probe_order probe;
+  blame_victim rerun;
 };
 
 using lease_actions = std::vector<lease_action>;
 
 /// Who holds which GPU, who waits, and what time does to both. Pure: no clock, no actors.
 ///
-/// An estimate of 0 in a request means "not known": a quarter of the class's cap is assumed.
+/// An estimate of 0 in a request means "not known": what the flow needed lately is assumed, or a
+/// quarter of the class's cap.
 ///
-/// A GPU is absent, free, granted (the executor has not started), active, verifying (the lease is
-/// over; the executor has not yet confirmed that nothing runs) or down. Every way a lease ends
-/// (release, expiry, death of the holder, withdrawal) goes through verifying. A token is granted
-/// once, grows with every grant of its GPU and lies in a block that was reserved durably before.
+/// A GPU goes free → granted (the executor has not started) → active → releasing (the lease is
+/// over, the executor is to end it) → verifying (ended, not yet confirmed that nothing runs) →
+/// free. Every way a lease ends (release, expiry, a missing renewal, death of the holder,
+/// withdrawal) goes that way. A token is granted once, grows with every grant of its GPU and lies
+/// in a block that was reserved durably before. docs/leases.md has the picture and the rules.
+///
+/// Boot ids: a GPU that was lost is taken back only under a boot id that it has not had before, and
+/// after a passed probe. An executor that gives no boot id (and never gave one) is one that its
+/// supervisor has started anew on the same node: it is taken back at once when its last lease was
+/// verified, else after it has been. One that gave a boot id before must give one.
 ///
 /// Every `on_…` appends to `out` what has to be done, in order, grants of GPUs that became free
 /// included. Stale input (an older token, an unknown request) changes nothing and says so.
@@ -106,32 +164,80 @@ public:
   uint32_t add_gpu(gpu_entry entry, std::chrono::nanoseconds now, lease_actions& out);
 
   /// The asker stands in line from now on (it may have been granted a GPU within this very call).
-  /// A request that waits or is held already gets its ticket again. Errors: `queue_full`;
-  /// `not_found` for a model that no GPU of the table has (names the ones there are);
-  /// `invalid_input` for weight 0, a negative estimate or a patience outside 0..patience_max.
+  /// A request that waits or is held already gets its ticket again. Errors: `queue_full`, also when
+  /// more than 64 different needs wait; `not_found` for a need that no GPU of the table satisfies
+  /// (names the ones there are); `refused` for a candidate that failed on two GPUs, or on one when
+  /// there is no other; `shutting_down` after `drain`; `invalid_input` for weight 0, an unknown
+  /// class or need, a candidate of more than 128 bytes, a negative estimate, a term outside 0..cap
+  /// or a patience outside 0..patience_max.
   result<lease_ticket> on_request(holder_id holder, const lease_request& request,
     std::chrono::nanoseconds now, lease_actions& out);
+
+  /// The place of a request that waits, as things stand; ahead 0 and wait 0 for one that is held.
+  /// Errors: `not_found`.
+  result<lease_ticket> position(
+    holder_id holder, uint64_t request, std::chrono::nanoseconds now) const;
 
   /// Takes a request out of the queue, or ends the lease that it has become.
   lease_ack on_cancel(
     holder_id holder, uint64_t request, std::chrono::nanoseconds now, lease_actions& out);
 
-  /// The executor lives and is idle. No effect on a GPU that is neither absent nor down.
-  void on_device_up(uint32_t gpu, std::chrono::nanoseconds now, lease_actions& out);
+  /// The executor lives and is idle. `boot`: see above. No effect on a GPU that is in service under
+  /// the same boot id.
+  lease_ack on_device_up(
+    uint32_t gpu, std::string_view boot, std::chrono::nanoseconds now, lease_actions& out);
+  void on_device_up(uint32_t gpu, std::chrono::nanoseconds now, lease_actions& out) {
+    on_device_up(gpu, {}, now, out);
+  }
+  /// The executor or its node is gone. Its lease is closed ("node_lost: …"), the GPU lost; one in
+  /// quarantine stays there.
   void on_device_down(
     uint32_t gpu, const std::string& reason, std::chrono::nanoseconds now, lease_actions& out);
-  /// The executor has started work under the token.
-  void on_activated(uint32_t gpu, uint64_t token, std::chrono::nanoseconds now, lease_actions& out);
-  /// Nothing of the token or an older one runs any more.
-  void on_verified(uint32_t gpu, uint64_t token, std::chrono::nanoseconds now, lease_actions& out);
-  /// Calls the one of the four that the report names.
-  void on_report(const device_report& report, std::chrono::nanoseconds now, lease_actions& out);
-
-  /// From the executor or the holder. Idempotent: a stale one is answered `applied = false`.
-  lease_ack on_release(uint32_t gpu, uint64_t token, const std::string& reason,
+  /// The executor has started work under the token. `applied` is false when it must not: then a
+  /// revoke of that token is among the actions.
+  lease_ack on_activated(
+    uint32_t gpu, uint64_t token, std::chrono::nanoseconds now, lease_actions& out);
+  /// The work of the token is over or being ended by the executor.
+  lease_ack on_ended(
+    uint32_t gpu, uint64_t token, std::chrono::nanoseconds now, lease_actions& out);
+  /// Nothing of the token or an older one runs any more. The note begins with "tainted" when the
+  /// probe failed: then what was measured under the token does not count.
+  lease_ack on_verified(uint32_t gpu, uint64_t token, const probe_report& probe,
     std::chrono::nanoseconds now, lease_actions& out);
-  /// Whether the lease still holds. A term is never longer than its class allows, so nothing else
-  /// changes.
+  lease_ack on_verified(
+    uint32_t gpu, uint64_t token, std::chrono::nanoseconds now, lease_actions& out) {
+    return on_verified(gpu, token, probe_report{}, now, out);
+  }
+  /// The answer to a probe order.
+  lease_ack on_probed(
+    uint32_t gpu, const probe_report& probe, std::chrono::nanoseconds now, lease_actions& out);
+  /// An executor still runs a lease that an earlier start of the broker granted: it is adopted,
+  /// with nobody as its holder, and runs to the end of its term. `applied` is false when it must
+  /// not run on: then a revoke of that token is among the actions.
+  lease_ack on_holding(
+    const device_report& report, std::chrono::nanoseconds now, lease_actions& out);
+  /// A client of the earlier start says that the adopted lease is its own.
+  lease_ack on_claim(holder_id holder, uint64_t request, uint32_t gpu, uint64_t token,
+    std::chrono::nanoseconds now, lease_actions& out);
+  /// Calls the one of these that the report names. False: the report was stale or the executor has
+  /// to stop.
+  lease_ack on_report(
+    const device_report& report, std::chrono::nanoseconds now, lease_actions& out);
+
+  /// From the executor or the holder. Idempotent: a stale one is answered `applied = false`. What
+  /// was measured under the token counts only when its release is applied. `outcome` is for blame
+  /// and must come from the executor; while the GPU is being verified it is still taken down.
+  lease_ack on_release(uint32_t gpu, uint64_t token, const std::string& reason,
+    lease_outcome outcome, std::chrono::nanoseconds now, lease_actions& out);
+  lease_ack on_release(uint32_t gpu, uint64_t token, const std::string& reason,
+    std::chrono::nanoseconds now, lease_actions& out) {
+    return on_release(gpu, token, reason, lease_outcome::fine, now, out);
+  }
+  /// The lease holds for another `ttl`, at most to the end of its term. Refused past the term and,
+  /// with the lease revoked, when it has been idle while others wait for such a GPU.
+  lease_ack on_renew(uint32_t gpu, uint64_t token, std::chrono::nanoseconds idle,
+    std::chrono::nanoseconds now, lease_actions& out);
+  /// Only asks whether the lease still holds.
   lease_ack on_renew(uint32_t gpu, uint64_t token, std::chrono::nanoseconds now) const;
 
   /// Its requests are cancelled, its leases revoked.
@@ -141,41 +247,106 @@ public:
   void on_block_reserved(
     uint32_t gpu, uint64_t last, std::chrono::nanoseconds now, lease_actions& out);
 
-  /// Does what is due at `now`: withdrawals, expiries, lost patience, GPUs never verified.
+  /// Does what is due at `now`: withdrawals, expiries, missing renewals and answers, lost patience,
+  /// GPUs never verified, the next probes, alarms.
   void on_tick(std::chrono::nanoseconds now, lease_actions& out);
 
   /// When `on_tick` has something to do next: the one timer that the actor needs.
   std::optional<std::chrono::nanoseconds> next_deadline() const;
 
-  /// No grants from now on; waiters are told, leases run to their end.
+  /// No grants from now on; waiters are told, leases run to their end. For the end of a run.
   void drain(const std::string& reason, std::chrono::nanoseconds now, lease_actions& out);
 
-  broker_snapshot snapshot() const;
+  /// Drains one GPU or all of them for maintenance (waiters go on waiting), or takes that back.
+  /// `undrain` also makes a quarantined GPU suspect, so that a passed probe brings it back. False,
+  /// naming the GPUs there are, for an unknown name.
+  lease_ack on_broker_command(
+    const broker_command& command, std::chrono::nanoseconds now, lease_actions& out);
+
+  /// Nobody gets this GPU until a person undrains it or its node has started anew, and a probe
+  /// passes: the step of the ladder when something is left after SIGKILL.
+  void quarantine(
+    uint32_t gpu, const std::string& reason, std::chrono::nanoseconds now, lease_actions& out);
+
+  /// Tells the matrix of blame what an earlier start has seen. No line is written.
+  void remember_failure(const std::string& candidate, const blame_failure& failure);
+
+  gpu_phase phase(uint32_t gpu) const { return gpus_.at(gpu).phase; }
+  /// Whether the lease of this token is the GPU's newest and not yet verified (or lost).
+  bool in_use(uint32_t gpu, uint64_t token) const;
+  std::optional<uint32_t> gpu_by_name(std::string_view name) const;
+  size_t gpu_count() const { return gpus_.size(); }
+  size_t waiting() const { return waiting_.size(); }
+
+  /// All GPUs, alarms and usage; times count up to the newest `now` that the table was told.
+  broker_snapshot snapshot() const { return snapshot({}, newest_now_); }
+  /// With the first waiters in the order of service, as far as one can tell.
+  broker_snapshot snapshot(const broker_query& query, std::chrono::nanoseconds now) const;
   const lease_policy& policy() const { return *policy_; }
 
   /// For tests: the first rule of the class that does not hold; nothing when all do.
   std::optional<std::string> broken_invariant() const;
 
 private:
+  using time = std::chrono::nanoseconds;
+
   struct slot {
     gpu_entry entry;
-    need_id model = any_need;
+    gpu_attributes attributes;
+    /// Needs in use that it satisfies.
+    need_set fits = 1;
     gpu_phase phase = gpu_phase::absent;
-    /// Newest token granted; equal to `entry.token_floor` before the first.
+    /// When the phase began.
+    time since{0};
+    /// Of the current lease, else of the last; `entry.token_floor` before the first.
     uint64_t token = 0;
+    /// The newest that this start has granted; `entry.token_floor` before the first.
+    uint64_t newest = 0;
     uint64_t reserved_last = 0;
     bool reserving = false;
     /// False from a grant until its token was verified.
     bool verified = true;
     /// The lease is charged to its flow when it ends; false again once it has been.
     bool charge_due = false;
+    /// `token` is that of a lease of this start or an adopted one, and not yet verified.
+    bool leased = false;
+    /// The executor has begun.
+    bool started = false;
+    /// Its outcome is known, so that it is blamed at most once.
+    bool judged = false;
+    /// It was seen doing nothing while others waited.
+    bool idle_alarm = false;
     holder_id holder = 0;
     uint64_t request = 0;
     waiter who;
     std::string attempt;
-    std::chrono::nanoseconds granted_at{0};
-    /// Of the phase: answer limit, expiry, verify limit. Also in `gpu_deadlines_`.
-    std::optional<std::chrono::nanoseconds> deadline;
+    std::string candidate;
+    time granted_at{0};
+    time term{0};
+    time renewed_at{0};
+    /// Of the phase: answer limit, expiry, verify limit, probe. Also in `gpu_deadlines_`.
+    std::optional<time> deadline;
+
+    std::string boot;
+    /// Boot ids that it has had, newest last: a late report under one of them is stale.
+    std::vector<std::string> boots_before;
+    bool drained = false;
+    std::string drain_reason;
+    /// Why it needs a passed probe before anybody gets it; empty: it does not.
+    std::string suspicion;
+    /// The suspicion is of the matrix of blame, so the probe after the lease does not settle it.
+    bool blamed = false;
+    std::optional<time> blamed_at;
+    /// Goes to quarantine, for this reason, as soon as its lease is verified.
+    std::string condemned;
+    /// An order is out.
+    bool probing = false;
+    uint32_t failed_probes = 0;
+    uint32_t probes_without = 0;
+    /// Its executor has gone while it was in quarantine.
+    bool away = false;
+    /// Why quarantined or lost.
+    std::string why;
   };
 
   struct waiting_entry {
@@ -183,49 +354,121 @@ private:
     uint64_t request = 0;
     waiter who;
     std::string attempt;
-    std::chrono::nanoseconds arrived{0};
+    std::string candidate;
+    /// As asked for: `who.need` may exclude a GPU besides.
+    std::string need;
+  };
+
+  /// The last look ahead, and what has changed since. Only a cache.
+  struct look {
+    std::vector<forecast_place> places;
+    std::map<uint64_t, size_t> by_ticket;
+    /// Last place of each flow and how many it had.
+    std::map<lease_flow, std::pair<forecast_place, uint32_t>> by_flow;
+    time at{0};
+    uint64_t changes = 0;
+    bool valid = false;
   };
 
   using request_key = std::pair<holder_id, uint64_t>;
 
-  need_id intern(const std::string& model);
-  std::chrono::nanoseconds cap(lease_class what) const {
-    return config_.caps[static_cast<size_t>(what)];
-  }
-  event gpu_event(const std::string& kind, uint32_t gpu, std::chrono::nanoseconds now) const;
-  event lease_event(const std::string& kind, uint32_t gpu, std::chrono::nanoseconds now) const;
+  // table.cpp
+  time cap(lease_class what) const { return config_.caps[static_cast<size_t>(what)]; }
+  time adoption_limit() const;
+  event gpu_event(const std::string& kind, uint32_t gpu, time now) const;
+  event lease_event(const std::string& kind, uint32_t gpu, time now) const;
   void log(event e, lease_actions& out) const;
-  void enter(uint32_t gpu, gpu_phase phase, std::optional<std::chrono::nanoseconds> deadline);
+  void saw(time now) { newest_now_ = std::max(newest_now_, now); }
+  void enter(uint32_t gpu, gpu_phase phase, std::optional<time> deadline, time now);
+  void set_deadline(uint32_t gpu, std::optional<time> deadline);
   void update_free(uint32_t gpu);
-  void ask_for_tokens(uint32_t gpu, std::chrono::nanoseconds now, lease_actions& out);
-  void serve(std::chrono::nanoseconds now, lease_actions& out);
-  void grant(uint32_t gpu, uint64_t ticket, std::chrono::nanoseconds now, lease_actions& out);
-  void revoke(uint32_t gpu, const std::string& reason, lease_actions& out) const;
+  void leave_free(uint32_t gpu);
+  /// Works out anew which GPUs satisfy the need.
+  void refit(need_id need);
+  void ask_for_tokens(uint32_t gpu, time now, lease_actions& out);
+  void on_gpu_deadline(uint32_t gpu, time now, lease_actions& out);
+
+  // table_requests.cpp
+  result<void> check_request(holder_id holder, const lease_request& request) const;
+  /// The number of a need, with one more user, for a request with this candidate (or none).
+  result<need_id> place_need(const std::string& text, const std::string& candidate);
+  void place_anew(const std::string& candidate, time now, lease_actions& out);
+  std::optional<uint64_t> pick(uint32_t gpu, need_set group, time now, lease_actions& out);
+  void serve(time now, lease_actions& out);
+  void grant(uint32_t gpu, uint64_t ticket, time now, lease_actions& out);
+  void end_wait(
+    uint64_t ticket, const std::string& reason, bool tell_holder, time now, lease_actions& out);
+  void forget_waiter(const waiting_entry& w);
+
+  // table_leases.cpp
+  void revoke(uint32_t gpu, uint64_t token, const std::string& reason, lease_actions& out) const;
   void end_lease(uint32_t gpu, const std::string& kind, const std::string& reason, bool tell_holder,
-    std::chrono::nanoseconds now, lease_actions& out);
-  void charge(uint32_t gpu, const std::string& reason, std::chrono::nanoseconds now);
-  void end_wait(uint64_t ticket, const std::string& reason, bool tell_holder,
-    std::chrono::nanoseconds now, lease_actions& out);
+    time now, lease_actions& out);
+  void charge(uint32_t gpu, const std::string& reason, time now);
+  void tell_holder_of(uint32_t gpu, const std::string& reason, lease_actions& out) const;
+  lease_ack refuse_token(uint32_t gpu, uint64_t token, time now, lease_actions& out);
+  std::optional<time> active_deadline(const slot& s) const;
+  bool others_wait_for(const slot& s) const;
+
+  // table_health.cpp
+  void settle(uint32_t gpu, event free_line, time now, lease_actions& out);
+  void fence(uint32_t gpu, const std::string& reason, time now, lease_actions& out);
+  void suspect(uint32_t gpu, time now, lease_actions& out);
+  void order_probe(uint32_t gpu, time now, lease_actions& out);
+  void after_probe(uint32_t gpu, const probe_report& probe, time now, lease_actions& out);
+  void judge(uint32_t gpu, lease_outcome outcome, time now, lease_actions& out);
+  std::string failures_text(const std::string& candidate) const;
+
+  // table_snapshot.cpp
+  const look& forecast(time now, bool exact) const;
+  std::pair<uint32_t, time> place_of(const waiting_entry& w, time now) const;
+  time hold_of(const waiter& who) const;
+  std::vector<broker_alarm> alarms_now(time now) const;
+  void look_for_alarms(time now, lease_actions& out);
+  time median_wait() const;
+  std::optional<std::string> broken_slot(uint32_t gpu) const;
+
   bool live(const slot& s) const {
     return s.phase == gpu_phase::granted || s.phase == gpu_phase::active;
+  }
+  bool ending(const slot& s) const {
+    return s.phase == gpu_phase::releasing || s.phase == gpu_phase::verifying;
   }
 
   lease_table_config config_;
   std::unique_ptr<lease_policy> policy_;
   std::vector<slot> gpus_;
-  std::map<std::string, need_id> needs_;
-  /// Free GPUs that have a token to give, by model.
-  std::map<need_id, std::set<uint32_t>> free_;
+  need_index needs_;
+  /// Waiters of each need, to know who waits for a kind of GPU.
+  std::array<uint32_t, needs_max> waiting_by_need_{};
+  std::map<lease_flow, uint32_t> waiting_by_flow_;
+  /// Free GPUs that have a token to give, by what they satisfy: one question to the policy for all
+  /// that are alike.
+  std::map<need_set, std::set<uint32_t>> free_;
   std::map<uint64_t, waiting_entry> waiting_;
   /// Waiting tickets by asker, to find duplicates and to cancel.
   std::map<request_key, uint64_t> tickets_;
+  /// Waiting tickets by candidate, for those that turn out to be poison.
+  std::set<std::pair<std::string, uint64_t>> by_candidate_;
   /// GPUs that are granted or active, by asker.
   std::map<request_key, uint32_t> held_;
-  std::set<std::pair<std::chrono::nanoseconds, uint32_t>> gpu_deadlines_;
-  std::set<std::pair<std::chrono::nanoseconds, uint64_t>> wait_deadlines_;
+  std::set<std::pair<time, uint32_t>> gpu_deadlines_;
+  std::set<std::pair<time, uint64_t>> wait_deadlines_;
   uint64_t next_ticket_ = 1;
   uint64_t granted_total_ = 0;
   std::string draining_;
+  time newest_now_{0};
+
+  blame_matrix blame_;
+  flow_ledger ledger_;
+  alarm_board alarms_;
+  std::optional<time> alarm_due_;
+  /// The latest waits of those that were granted, as a ring.
+  std::vector<time> recent_waits_;
+  size_t next_wait_ = 0;
+
+  mutable look look_;
+  uint64_t changes_ = 0;
 };
 
 } // namespace gristmill

@@ -4,6 +4,7 @@
 #include "protocol/child_program.hpp"
 #include "protocol/definition.hpp"
 #include "tensors/generate.hpp"
+#include "tensors/safetensors.hpp"
 #include "tensors/tensor_file.hpp"
 
 #include <fmt/format.h>
@@ -13,26 +14,68 @@ namespace gristmill {
 
 namespace {
 
-result<void> draw(const child_context& context, const definition& def, const drawn_tensor& tensor) {
-  std::vector<std::byte> content(tensor.file_bytes);
-  const auto kind =
-    choose_distribution(tensor.name, tensor.description, tensor.type, tensor.shape, def.op_type);
-  if (!content.empty())
-    generate(kind, tensor.type, tensor.shape, tensor.key, 0, content);
-  return write_tensor_file(context.path(tensor.file), content);
+/// A safetensors input into a file of its own, checked against its declaration. `invalid_input` is
+/// the workload's failure.
+result<void> copy_blob(const child_context& context, const drawn_tensor& tensor) {
+  auto blob = mapped_file::open(tensor.blob_file);
+  if (!blob)
+    return pass(blob);
+  auto tensors = parse_safetensors(blob->bytes());
+  if (!tensors)
+    return fail(tensors.error().code, tensor.blob_file + ": " + tensors.error().what);
+  auto content = find_safetensor(
+    *tensors, blob->bytes(), tensor.blob_key, tensor.type, tensor.shape, tensor.blob_file);
+  if (!content)
+    return pass(content);
+  return write_tensor_file(context.path(tensor.file), content->first(tensor.file_bytes));
 }
 
-result<void> draw_all(const child_context& context, const definition& def) {
-  for (const auto& work : context.what.prepare.workloads)
-    for (const auto* list : {&work.inputs, &work.patterns})
-      for (const auto& tensor : *list)
-        if (auto drawn = draw(context, def, tensor); !drawn)
-          return drawn;
+result<void> draw(const child_context& context, const definition& def, const drawn_tensor& tensor) {
+  const auto choose =
+    context.what.prepare.held_out ? choose_held_out_distribution : choose_distribution;
+  const auto kind = choose(tensor.name, tensor.description, tensor.type, tensor.shape, def.op_type);
+  // In place: an input may be larger than what a child should hold.
+  auto file = new_tensor_file::create(context.path(tensor.file), tensor.file_bytes);
+  if (!file)
+    return pass(file);
+  generate(kind, tensor.type, tensor.shape, tensor.key, 0, file->bytes());
+  return file->commit();
+}
+
+result<void> make_inputs(
+  const child_context& context, const definition& def, const prepare_workload& work) {
+  for (const auto* list : {&work.inputs, &work.patterns})
+    for (const auto& tensor : *list) {
+      result<void> made;
+      if (tensor.source == tensor_source::generator)
+        made = draw(context, def, tensor);
+      else if (tensor.source == tensor_source::safetensors)
+        made = copy_blob(context, tensor);
+      if (!made)
+        return fail(made.error().code, "input `" + tensor.name + "`: " + made.error().what);
+    }
   return {};
 }
 
+/// Makes all inputs but those of entry points. A workload whose inputs cannot be made is answered
+/// for, and leaves the job.
+void make_all_inputs(child_context& context, const definition& def) {
+  std::vector<prepare_workload> made;
+  for (auto& work : context.what.prepare.workloads) {
+    auto fine = make_inputs(context, def, work);
+    if (fine) {
+      made.push_back(std::move(work));
+      continue;
+    }
+    const auto status = fine.error().code == errc::invalid_input ? verdict_status::runtime_error
+                                                                 : verdict_status::infrastructure;
+    context.channel.sample(to_json(prepare_answer{work.uuid, status, fine.error().what, {}}));
+  }
+  context.what.prepare.workloads = std::move(made);
+}
+
 prepare_answer compute_natively(const child_context& context, const prepare_workload& work) {
-  prepare_answer answer{work.uuid, verdict_status::passed, {}};
+  prepare_answer answer{work.uuid, verdict_status::passed, {}, {}};
   auto end = [&](verdict_status status, const failure& why) {
     answer.status = status;
     answer.reason = why.what;
@@ -67,16 +110,15 @@ result<void> prepare(child_context& context) {
   if (!def)
     return pass(def);
   context.channel.phase("inputs");
-  if (auto drawn = draw_all(context, *def); !drawn)
-    return drawn;
+  make_all_inputs(context, *def);
   context.channel.phase("references");
   const bool native = job.oracle == oracle_kind::native;
   for (const auto& work : job.workloads)
     if (native && !work.references.empty())
       context.channel.sample(to_json(compute_natively(context, work)));
-    else if (work.references.empty())
-      context.channel.sample(to_json(prepare_answer{work.uuid, verdict_status::passed, {}}));
-  if (native && job.trace.empty())
+    else if (work.references.empty() && work.calls.empty())
+      context.channel.sample(to_json(prepare_answer{work.uuid, verdict_status::passed, {}, {}}));
+  if (job.trace.empty() && (native || job.workloads.empty()))
     return {};
   auto answers = run_torch(context, *def);
   if (!answers)

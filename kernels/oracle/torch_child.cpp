@@ -44,6 +44,13 @@ ordered_json python_scalars(const scalar_values& scalars) {
   return all;
 }
 
+ordered_json python_axes(const axis_values& axes) {
+  auto all = ordered_json::object();
+  for (const auto& [axis_name, size] : axes)
+    all[axis_name] = size;
+  return all;
+}
+
 ordered_json python_trace_set(const trace_set& set) {
   auto tensors = [](const std::vector<trace_tensor>& from) {
     auto all = ordered_json::array();
@@ -51,11 +58,27 @@ ordered_json python_trace_set(const trace_set& set) {
       all.push_back({{"name", tensor.name}, {"dtype", name(tensor.type)}, {"shape", tensor.shape}});
     return all;
   };
-  auto axes = ordered_json::object();
-  for (const auto& [axis_name, size] : set.axes)
-    axes[axis_name] = size;
-  return {{"axes", axes}, {"scalars", python_scalars(set.scalars)}, {"inputs", tensors(set.inputs)},
-    {"outputs", tensors(set.outputs)}};
+  return {{"axes", python_axes(set.axes)}, {"scalars", python_scalars(set.scalars)},
+    {"inputs", tensors(set.inputs)}, {"outputs", tensors(set.outputs)}};
+}
+
+/// 63 bits of a key: a seed that every generator takes.
+uint64_t seed_of(const tensor_key& key) {
+  uint64_t seed = 0;
+  for (size_t i = 0; i < 8; ++i)
+    seed = seed << 8 | key.bytes[i];
+  return seed >> 1;
+}
+
+ordered_json python_call(const entry_call& call) {
+  ordered_json one{{"axes", python_axes(call.axes)}, {"scalars", python_scalars(call.scalars)},
+    {"seed", seed_of(call.key)}, {"tensors", ordered_json::array()},
+    {"numbers", ordered_json::array()}};
+  for (const auto& tensor : call.tensors)
+    one["tensors"].push_back(stored(tensor));
+  for (const auto& number : call.numbers)
+    one["numbers"].push_back(number.name);
+  return one;
 }
 
 std::string python_job(const prepare_job& job, const definition& def) {
@@ -65,10 +88,13 @@ std::string python_job(const prepare_job& job, const definition& def) {
   auto workloads = ordered_json::array();
   if (job.oracle == oracle_kind::torch)
     for (const auto& work : job.workloads) {
-      if (work.references.empty())
+      if (work.references.empty() && work.calls.empty())
         continue;
       ordered_json one{{"uuid", work.uuid}, {"scalars", python_scalars(work.scalars)},
-        {"inputs", ordered_json::array()}, {"references", ordered_json::array()}};
+        {"inputs", ordered_json::array()}, {"references", ordered_json::array()},
+        {"calls", ordered_json::array()}};
+      for (const auto& call : work.calls)
+        one["calls"].push_back(python_call(call));
       for (const auto& tensor : work.inputs)
         one["inputs"].push_back(stored(tensor));
       for (const auto& tensor : work.references)
@@ -79,7 +105,8 @@ std::string python_job(const prepare_job& job, const definition& def) {
   for (const auto& attempt : job.trace)
     attempts.push_back({{"first", python_trace_set(attempt.sets[0])},
       {"second", python_trace_set(attempt.sets[1])}});
-  const ordered_json all{{"reference", def.reference}, {"inputs", inputs}, {"workloads", workloads},
+  const ordered_json all{{"reference", def.reference},
+    {"entry_point", def.custom_inputs_entrypoint}, {"inputs", inputs}, {"workloads", workloads},
     {"trace", attempts}, {"graph_file", job.graph_file}};
   return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -151,6 +178,9 @@ result<void> read_answers(
         auto status = status_from_text(object.text("status", 64));
         answer.status = status.value_or(verdict_status::infrastructure);
         answer.reason = object.text("reason", child_line_bytes_max);
+        object.each("numbers", job_limits::calls, [&](const ordered_json& call, std::string where) {
+          answer.numbers.push_back(read_numbers(call, std::move(where), object.sink()));
+        });
         answers.workloads.push_back(std::move(answer));
       }
     }
@@ -196,8 +226,8 @@ result<prepare_answers> run_torch(const child_context& context, const definition
     for (const auto& work : job.workloads) {
       const bool known = std::any_of(answers.workloads.begin(), answers.workloads.end(),
         [&](const auto& answer) { return answer.uuid == work.uuid; });
-      if (!known && !work.references.empty())
-        answers.workloads.push_back({work.uuid, verdict_status::infrastructure, ended});
+      if (!known && !(work.references.empty() && work.calls.empty()))
+        answers.workloads.push_back({work.uuid, verdict_status::infrastructure, ended, {}});
     }
   return answers;
 }

@@ -3,19 +3,25 @@
 Called as `python3 -I -B torch_oracle.py FOLDER`. Reads FOLDER/torch_job.json and writes one JSON line
 for each answer to FOLDER/torch_answers.jsonl:
 
-    {"workload": UUID, "status": "PASSED" | "INVALID_REFERENCE" | "INFRASTRUCTURE", "reason": TEXT}
+    {"workload": UUID, "status": STATUS, "reason": TEXT, "numbers": [{INPUT: NUMBER}, ...]}
     {"graph": FILE | "", "reason": TEXT}
 
+STATUS is PASSED; INVALID_REFERENCE when the reference is wrong; RUNTIME_ERROR when the custom entry
+point is; INFRASTRUCTURE when this machine lacks what they need. `numbers` are the inputs without a
+shape that the entry point returned, call by call.
+
 Tensors are raw little-endian files. Nothing is drawn here but the tiny inputs of a trace, whose values
-do not matter.
+do not matter, and what a custom entry point draws, which is seeded by the job.
 """
 
 import importlib.util
 import json
 import os
+import random
 import sys
 import time
 import traceback
+import types
 
 DTYPES = {
     "float64": "float64",
@@ -41,13 +47,21 @@ class InvalidReference(Exception):
     """The reference does not do what the definition declares."""
 
 
+class InvalidInputs(Exception):
+    """The custom entry point does not do what the definition declares."""
+
+
+class Lacking(Exception):
+    """The reference may be right, but not here."""
+
+
 class Untraceable(Exception):
     """The reference runs, but its operators do not make a graph."""
 
 
 def last_line(error):
     """What went wrong, in the one line that a person reads first."""
-    if isinstance(error, (InvalidReference, Untraceable)):
+    if isinstance(error, (InvalidReference, InvalidInputs, Lacking, Untraceable)):
         return str(error)
     lines = traceback.format_exception_only(type(error), error)
     text = lines[-1].strip() if lines else repr(error)
@@ -57,10 +71,53 @@ def last_line(error):
     return text
 
 
+NO_DEVICE = ("not compiled with CUDA", "No CUDA GPUs", "Found no NVIDIA driver", "no NVIDIA driver",
+             "CUDA driver", "Cannot access accelerator")
+NO_KERNEL = ("not implemented for", "Could not run", "not implemented on", "not supported on CPU")
+NO_MEMORY = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
+
+
+def what_is_lacking(error):
+    """Why the error says nothing about the reference: what this Python, torch or machine lacks. Empty
+    when it does."""
+    text = str(error)
+    if isinstance(error, Lacking):
+        return text
+    if isinstance(error, ModuleNotFoundError):
+        return f"{sys.executable} has no module `{error.name}`"
+    if isinstance(error, ImportError):
+        return f"{sys.executable}: {text}"
+    if isinstance(error, AttributeError):
+        module = getattr(error, "obj", None)
+        if isinstance(module, types.ModuleType) and module.__name__.split(".")[0] == "torch":
+            return f"torch {torch.__version__} has no {module.__name__}.{error.name}"
+    if isinstance(error, (MemoryError, OSError)):
+        return last_line(error)
+    if isinstance(error, (RuntimeError, AssertionError)):
+        if any(part in text for part in NO_MEMORY):
+            return f"too little memory: {text.splitlines()[0]}"
+        if any(part in text for part in NO_DEVICE):
+            return f"it asks for a CUDA device, and this torch has none: {text.splitlines()[0]}"
+        if any(part in text for part in NO_KERNEL):
+            return f"torch {torch.__version__} lacks an operator on the CPU: {text.splitlines()[0]}"
+    return ""
+
+
+def blame(error, status):
+    """The status of a failure that is `status` unless something is lacking, with its reason."""
+    lacking = what_is_lacking(error)
+    if not lacking:
+        return status, last_line(error)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.endswith("reference.py"):
+            return "INFRASTRUCTURE", f"{lacking} (reference, line {frame.lineno})"
+    return "INFRASTRUCTURE", lacking
+
+
 def torch_dtype(name):
     kind = getattr(torch, DTYPES[name], None)
     if kind is None:
-        raise InvalidReference(f"torch {torch.__version__} has no dtype {DTYPES[name]}")
+        raise Lacking(f"torch {torch.__version__} has no dtype {DTYPES[name]}")
     return kind
 
 
@@ -71,7 +128,7 @@ def storage_shape(tensor):
     return shape
 
 
-def load_reference(folder, source):
+def load_reference(folder, source, entry_name):
     # A real file, because a reference may ask for its own source.
     path = os.path.join(folder, "reference.py")
     with open(path, "w", encoding="utf-8") as file:
@@ -83,7 +140,10 @@ def load_reference(folder, source):
     run = getattr(module, "run", None)
     if not callable(run):
         raise InvalidReference("the reference has no function `run`")
-    return run
+    entry = getattr(module, entry_name, None) if entry_name else None
+    if entry_name and not callable(entry):
+        raise InvalidReference(f"the reference has no function `{entry_name}`")
+    return run, entry
 
 
 def read_tensor(folder, tensor):
@@ -150,14 +210,94 @@ def checked_outputs(returned, declared):
     return values
 
 
-def compute(folder, job, run, work):
+def compute(folder, job, run, work, numbers):
     """One workload: the reference on its inputs, which are read afresh and so never shared."""
     tensors = {tensor["name"]: read_tensor(folder, tensor) for tensor in work["inputs"]}
-    with torch.no_grad():
-        returned = run(*arguments_of(job["inputs"], work["scalars"], tensors))
-        values = checked_outputs(returned, work["references"])
-        for tensor, value in zip(work["references"], values):
-            write_tensor(folder, tensor, value)
+    scalars = work["scalars"] + [{"name": name, "value": value} for name, value in numbers.items()]
+    # Gradients stay on: references of backward passes ask autograd.
+    returned = run(*arguments_of(job["inputs"], scalars, tensors))
+    values = checked_outputs(returned, work["references"])
+    for tensor, value in zip(work["references"], values):
+        write_tensor(folder, tensor, value)
+
+
+# ---- the custom entry point ----
+
+
+def seed_everything(seed):
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def custom_tensor(entry_name, tensor, value):
+    name = tensor["name"]
+    kind = torch_dtype(tensor["dtype"])
+    if isinstance(value, (bool, int, float)) and not tensor["shape"]:
+        return torch.tensor(value, dtype=kind)
+    if not isinstance(value, torch.Tensor):
+        raise InvalidInputs(f"`{entry_name}` gives a {type(value).__name__} for the input `{name}`, "
+                            "which is a tensor")
+    if list(value.shape) != storage_shape(tensor):
+        raise InvalidInputs(f"`{entry_name}` gives the input `{name}` the shape {list(value.shape)}, "
+                            f"declared is {storage_shape(tensor)}")
+    if value.dtype != kind:
+        raise InvalidInputs(f"`{entry_name}` gives the input `{name}` as {str(value.dtype)[6:]}, "
+                            f"declared is {tensor['dtype']}")
+    return value
+
+
+def custom_number(entry_name, name, value):
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        value = value.item()
+    if not isinstance(value, (bool, int, float)):
+        raise InvalidInputs(f"`{entry_name}` gives a {type(value).__name__} for the input `{name}`, "
+                            "which is a number")
+    return value
+
+
+def call_entry(folder, entry, entry_name, call):
+    """One call: writes the tensors that are wanted and returns the numbers."""
+    seed_everything(call["seed"])
+    given = dict(call["axes"])
+    given.update({scalar["name"]: scalar["value"] for scalar in call["scalars"]})
+    returned = entry(given, "cpu")
+    wanted = {tensor["name"] for tensor in call["tensors"]}.union(call["numbers"])
+    if not isinstance(returned, dict):
+        raise InvalidInputs(f"`{entry_name}` returns a {type(returned).__name__}, not a dict of inputs")
+    missing = sorted(wanted - set(returned))
+    if missing:
+        raise InvalidInputs(f"`{entry_name}` returns no {', '.join(missing)}")
+    for tensor in call["tensors"]:
+        write_tensor(folder, tensor, custom_tensor(entry_name, tensor, returned[tensor["name"]]))
+    return {name: custom_number(entry_name, name, returned[name]) for name in call["numbers"]}
+
+
+def number_text(value):
+    """A number as strict JSON has it."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    return value
+
+
+def prepare(folder, job, run, entry, work):
+    """Inputs of the entry point and references of one workload, as an answer."""
+    answer = {"workload": work["uuid"], "status": "PASSED", "reason": "", "numbers": []}
+    blamed = "RUNTIME_ERROR"
+    try:
+        numbers = [call_entry(folder, entry, job["entry_point"], call) for call in work["calls"]]
+        answer["numbers"] = [{name: number_text(value) for name, value in call.items()}
+                             for call in numbers]
+        blamed = "INVALID_REFERENCE"
+        if work["references"]:
+            compute(folder, job, run, work, numbers[0] if numbers else {})
+    except (Exception, SystemExit) as error:
+        answer["status"], answer["reason"] = blame(error, blamed)
+        if blamed == "RUNTIME_ERROR" and not isinstance(error, InvalidInputs):
+            answer["reason"] = f"the entry point `{job['entry_point']}`: {answer['reason']}"
+    return answer
 
 
 # ---- the trace ----
@@ -439,7 +579,7 @@ def main():
 
         def answer_all(status, reason):
             for work in job["workloads"]:
-                answer({"workload": work["uuid"], "status": status, "reason": reason})
+                answer({"workload": work["uuid"], "status": status, "reason": reason, "numbers": []})
             if job["trace"]:
                 answer({"graph": "", "reason": reason})
 
@@ -452,21 +592,14 @@ def main():
         # One thread: other children run beside this one, and sums come out the same everywhere.
         torch.set_num_threads(1)
         try:
-            run = load_reference(folder, job["reference"])
+            run, entry = load_reference(folder, job["reference"], job["entry_point"])
         except (Exception, SystemExit) as error:
-            answer_all("INVALID_REFERENCE", last_line(error))
+            answer_all(*blame(error, "INVALID_REFERENCE"))
             return
         if job["trace"]:
             answer(trace_any(folder, job, run))
         for work in job["workloads"]:
-            try:
-                compute(folder, job, run, work)
-                status, reason = "PASSED", ""
-            except (OSError, MemoryError) as error:
-                status, reason = "INFRASTRUCTURE", last_line(error)
-            except (Exception, SystemExit) as error:
-                status, reason = "INVALID_REFERENCE", last_line(error)
-            answer({"workload": work["uuid"], "status": status, "reason": reason})
+            answer(prepare(folder, job, run, entry, work))
 
 
 if __name__ == "__main__":

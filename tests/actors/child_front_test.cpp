@@ -17,19 +17,22 @@ public:
     return {};
   }
   void cancel(uint64_t id) override { cancelled.push_back(id); }
+  void terminate(uint64_t id) override { terminated.push_back(id); }
 
-  void end(uint64_t id, child_end how) {
+  void end(uint64_t id, child_end how, bool group_left = false) {
     auto call = std::move(open[id]);
     open.erase(id);
     child_result result;
     result.id = id;
     result.end = how;
+    result.group_left = group_left;
     call(std::move(result));
   }
 
   std::optional<failure> refuses;
   std::vector<child_request> started;
   std::vector<uint64_t> cancelled;
+  std::vector<uint64_t> terminated;
   std::map<uint64_t, std::function<void(child_result)>> open;
 };
 
@@ -102,6 +105,37 @@ TEST_CASE_FIXTURE(
   starter.end(1, child_end::cancelled);
   settle();
   CHECK(answer(first)->end == child_end::cancelled);
+}
+
+TEST_CASE_FIXTURE(one_front, "a child that is ended gently is only asked to end") {
+  auto first = ask<child_result>(front, child(1));
+  tell(front, child_cancel{1, true});
+  CHECK(starter.terminated == std::vector<uint64_t>{1});
+  CHECK(starter.cancelled.empty());
+}
+
+TEST_CASE_FIXTURE(
+  one_front, "a device is quiet when its last child has ended, whoever asked for it") {
+  auto on_device = child(1);
+  on_device.device = "mock:h200#0";
+  CHECK(answered(ask<device_quiet>(front, device_quiet_query{"mock:h200#0"})));
+  ask<child_result>(front, on_device);
+  auto waits = ask<device_quiet>(front, device_quiet_query{"mock:h200#0"});
+  CHECK_FALSE(answered(waits));
+  CHECK(answered(ask<device_quiet>(front, device_quiet_query{"mock:h200#1"})));
+  starter.end(1, child_end::cancelled);
+  settle();
+  CHECK(answer(waits)->device == "mock:h200#0");
+}
+
+TEST_CASE_FIXTURE(one_front, "a device whose processes outlived SIGKILL is never quiet again") {
+  auto on_device = child(1);
+  on_device.device = "mock:h200#0";
+  auto asked = ask<child_result>(front, on_device);
+  starter.end(1, child_end::no_done, true);
+  settle();
+  CHECK(answer(asked)->group_left);
+  CHECK_FALSE(answered(ask<device_quiet>(front, device_quiet_query{"mock:h200#0"})));
 }
 
 TEST_CASE_FIXTURE(one_front, "a result that nobody waits for is ignored") {

@@ -26,8 +26,13 @@ struct broker_fixture : actor_fixture {
   }
 
   lease_ack report(const fake_gpu& who, device_state state, uint64_t token = 0, uint32_t gpu = 0) {
-    return *answer(
-      ask_as<lease_ack>(who.handle, broker, device_report{gpu, state, token, "h200", "test"}));
+    device_report what;
+    what.gpu = gpu;
+    what.state = state;
+    what.token = token;
+    what.model = "h200";
+    what.reason = "test";
+    return *answer(ask_as<lease_ack>(who.handle, broker, what));
   }
 
   reply<lease_ticket> request(const fake_holder& who, uint64_t number) {
@@ -99,7 +104,7 @@ TEST_CASE_FIXTURE(one_gpu, "a GPU has one holder; the next is served when the la
   lease_command done;
   done.token = 1;
   CHECK(answer(ask_as<lease_ack>(executor.handle, broker, done))->applied);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
   CHECK(ben->grants.empty());
   report(executor, device_state::verified, 1);
   REQUIRE(ben->grants.size() == 1);
@@ -212,7 +217,9 @@ TEST_CASE_FIXTURE(one_gpu, "only its executor reports for a GPU") {
 TEST_CASE_FIXTURE(one_gpu, "a message without a sender does nothing") {
   tell(broker, lease_request{});
   tell(broker, lease_command{});
-  tell(broker, device_report{0, device_state::down, 0, {}, {}});
+  device_report down;
+  down.state = device_state::down;
+  tell(broker, down);
   CHECK(alive(broker));
   CHECK(waiting() == 0);
   CHECK(gpu().phase == gpu_phase::free);
@@ -233,7 +240,7 @@ TEST_CASE_FIXTURE(one_gpu, "a holder that ends with a grant frees the GPU, once 
   request(anna, 1);
   request(ben, 1);
   end(anna.handle, caf::exit_reason::kill);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
   REQUIRE(executor->revoked.size() == 1);
   CHECK(executor->revoked[0].token == 1);
   CHECK(ben->grants.empty());
@@ -259,7 +266,7 @@ TEST_CASE_FIXTURE(one_gpu, "an executor that ends takes its GPU down and the hol
   report(executor, device_state::active, 1);
   request(ben, 1);
   end(executor.handle, caf::exit_reason::kill);
-  CHECK(gpu().phase == gpu_phase::down);
+  CHECK(gpu().phase == gpu_phase::lost);
   REQUIRE(anna->ended.size() == 1);
   CHECK(anna->ended[0].token == 1);
   CHECK(ben->grants.empty());
@@ -293,7 +300,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(one_gpu, "an executor that is idle and ends takes only its GPU with it") {
   end(executor.handle);
-  CHECK(gpu().phase == gpu_phase::down);
+  CHECK(gpu().phase == gpu_phase::lost);
   request(anna, 1);
   CHECK(anna->grants.empty());
   auto next = make_fake_gpu(*this);
@@ -322,7 +329,7 @@ TEST_CASE_FIXTURE(one_gpu, "a term that is over is revoked, and a GPU never veri
   REQUIRE(anna->ended.size() == 1);
   CHECK(anna->ended[0].reason == "expired");
   advance(60s);
-  CHECK(gpu().phase == gpu_phase::down);
+  CHECK(gpu().phase == gpu_phase::lost);
 }
 
 TEST_CASE_FIXTURE(one_gpu, "a release after the revocation changes nothing") {
@@ -330,7 +337,7 @@ TEST_CASE_FIXTURE(one_gpu, "a release after the revocation changes nothing") {
   report(executor, device_state::active, 1);
   advance(125s);
   CHECK_FALSE(command(anna, lease_verb::release, 0, 1).applied);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(one_gpu, "patience that is over ends the wait") {
@@ -354,7 +361,7 @@ TEST_CASE_FIXTURE(one_gpu, "a cancelled request leaves the line, a cancelled gra
   CHECK(command(ben, lease_verb::cancel, 1).applied);
   CHECK(waiting() == 0);
   CHECK(command(anna, lease_verb::cancel, 1).applied);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(one_gpu, "who neither waits nor holds is not watched, and may end unnoticed") {
@@ -376,7 +383,7 @@ TEST_CASE_FIXTURE(
   report(executor, device_state::verified, 1);
   CHECK(gpu().phase == gpu_phase::granted);
   end(anna.handle, caf::exit_reason::kill);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(one_gpu, "a number that was cancelled may be used again at once") {
@@ -391,7 +398,7 @@ TEST_CASE_FIXTURE(one_gpu, "a number that was cancelled may be used again at onc
   REQUIRE(anna->grants.size() == 3);
   CHECK(anna->grants[2].what.request == 1);
   end(anna.handle, caf::exit_reason::kill);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(one_gpu, "a cancel without a sender does nothing") {
@@ -410,7 +417,7 @@ TEST_CASE_FIXTURE(
   REQUIRE(anna->grants.size() == 2);
   CHECK(anna->grants[1].what.granted.token == 2);
   end(anna.handle, caf::exit_reason::kill);
-  CHECK(gpu().phase == gpu_phase::verifying);
+  CHECK(gpu().phase == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(one_gpu, "at its end the broker tells everybody who waits") {

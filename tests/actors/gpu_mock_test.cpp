@@ -60,8 +60,9 @@ struct mock_fixture : actor_fixture {
   fake_child_front children = make_fake_child_front(*this);
   fake_broker broker = make_fake_broker(*this);
 
-  gpu_actor start_gpu(gpu_lease_actor whose) {
+  gpu_actor start_gpu(gpu_lease_actor whose, std::string boot = {}) {
     gpu_mock_config settings;
+    settings.boot = std::move(boot);
     settings.name = "mock:h200#0";
     settings.model = "h200";
     settings.broker = std::move(whose);
@@ -102,7 +103,8 @@ TEST_CASE_FIXTURE(one_mock, "a measurement is answered after its lease is releas
   auto measured = ask<measurement>(gpu, run_under(5));
   CHECK(broker->count(device_state::active, 5) == 1);
   REQUIRE(children->requests.size() == 1);
-  CHECK(children->requests[0].deadline == 60s);
+  CHECK_MESSAGE(children->requests[0].deadline == 65s, "behind the last step of the ladder");
+  CHECK(children->requests[0].device == "mock:h200#0");
   advance(7s);
   CHECK_FALSE(answered(measured));
   CHECK(broker->commands.empty());
@@ -175,7 +177,8 @@ TEST_CASE_FIXTURE(one_mock, "a runner that broke off is an answer that says why"
   auto m = answer(measured);
   REQUIRE(m);
   CHECK(m->failure_text == "runner: " + to_string(child_end::no_done));
-  CHECK(broker->commands.back().reason == "infrastructure");
+  CHECK(broker->commands.back().reason == "fault");
+  CHECK(broker->commands.back().outcome == lease_outcome::fault);
   CHECK(broker->count(device_state::verified, 5) == 1);
 }
 
@@ -183,9 +186,14 @@ TEST_CASE_FIXTURE(one_mock, "the release says whether the candidate faulted or r
   script.statuses = {verdict_status::passed, verdict_status::timeout};
   CHECK(answer(ask<measurement>(gpu, run_under(5))));
   CHECK(broker->commands.back().reason == "timeout");
+  CHECK(broker->commands.back().outcome == lease_outcome::hang);
   script.statuses = {verdict_status::timeout, verdict_status::runtime_error};
   CHECK(answer(ask<measurement>(gpu, run_under(6))));
   CHECK(broker->commands.back().reason == "fault");
+  CHECK(broker->commands.back().outcome == lease_outcome::fault);
+  script.statuses = {verdict_status::passed};
+  CHECK(answer(ask<measurement>(gpu, run_under(7))));
+  CHECK(broker->commands.back().outcome == lease_outcome::fine);
 }
 
 TEST_CASE_FIXTURE(one_mock, "a job that cannot be made gives the lease back") {
@@ -222,7 +230,7 @@ TEST_CASE_FIXTURE(one_mock, "an answer that never comes takes the device down") 
   let_children_run();
   auto measured = ask<measurement>(gpu, run_under(5));
   children->promises.clear(); // lost
-  advance(70s);
+  advance(90s);
   CHECK(refusal(measured).code == errc::timed_out);
   CHECK(broker->reports.back().state == device_state::down);
   CHECK(broker->count(device_state::verified, 5) == 0);
@@ -243,7 +251,13 @@ TEST_CASE_FIXTURE(one_mock, "a revoked run is ended; verified comes only after i
   let_children_run();
   children->obeys_cancel = false;
   auto measured = ask<measurement>(gpu, run_under(5));
+  children->obeys_terminate = false;
   tell(gpu, lease_revoke{0, 5, "expired"});
+  CHECK_MESSAGE(children->terminated == std::vector<uint64_t>{100}, "SIGTERM first");
+  CHECK(broker->count(device_state::ended, 5) == 1);
+  advance(2s);
+  CHECK(children->cancelled.empty());
+  advance(1s);
   CHECK(children->cancelled == std::vector<uint64_t>{100});
   CHECK(broker->count(device_state::verified, 5) == 0);
   broker->applied = false; // The broker had ended the lease itself.
@@ -252,11 +266,14 @@ TEST_CASE_FIXTURE(one_mock, "a revoked run is ended; verified comes only after i
   auto refused = refusal(measured);
   CHECK(refused.code == errc::lease_expired);
   CHECK(refused.what.find("expired") != std::string::npos);
+  CHECK_MESSAGE(broker->commands.back().outcome == lease_outcome::infrastructure,
+    "nobody is blamed for a lease that was taken back");
 }
 
 TEST_CASE_FIXTURE(one_mock, "a result that comes in after the revocation is worth nothing") {
   let_children_run();
   children->obeys_cancel = false;
+  children->obeys_terminate = false;
   auto measured = ask<measurement>(gpu, run_under(5));
   tell(gpu, lease_revoke{0, 5, "the holder is gone"});
   finish(child_end::done);
@@ -307,12 +324,42 @@ TEST_CASE_FIXTURE(one_mock, "a child that outlives the term is ended") {
   let_children_run();
   auto measured = ask<measurement>(gpu, run_under(5));
   advance(59s);
-  CHECK(children->cancelled.empty());
+  CHECK(broker->count(device_state::ended, 5) == 0);
   advance(1s);
-  CHECK(children->cancelled == std::vector<uint64_t>{100});
+  CHECK_MESSAGE(broker->count(device_state::ended, 5) == 1, "told at once");
+  CHECK(children->terminated.empty());
+  advance(2s);
+  CHECK(children->terminated == std::vector<uint64_t>{100});
+  CHECK(children->cancelled.empty());
   auto m = answer(measured);
   REQUIRE(m);
   CHECK_FALSE(m->failure_text.empty());
+  CHECK(broker->commands.back().outcome == lease_outcome::hang);
+}
+
+TEST_CASE_FIXTURE(one_mock, "what is said after the end of the term counts for nothing") {
+  let_children_run();
+  children->obeys_terminate = false;
+  auto measured = ask<measurement>(gpu, run_under(5));
+  advance(61s);
+  finish(child_end::done);
+  auto m = answer(measured);
+  REQUIRE(m);
+  CHECK_FALSE(m->failure_text.empty());
+  CHECK(m->workloads.empty());
+  CHECK(broker->commands.back().outcome == lease_outcome::hang);
+}
+
+TEST_CASE_FIXTURE(one_mock, "a child that does not heed SIGTERM is killed three seconds later") {
+  let_children_run();
+  children->obeys_terminate = false;
+  auto measured = ask<measurement>(gpu, run_under(5));
+  advance(64s);
+  CHECK(children->terminated.size() == 1);
+  CHECK(children->cancelled.empty());
+  advance(1s);
+  CHECK(children->cancelled.size() == 1);
+  CHECK(answered(measured));
 }
 
 TEST_CASE_FIXTURE(one_mock, "the timer of a run that is over does not touch the next one") {
@@ -321,16 +368,17 @@ TEST_CASE_FIXTURE(one_mock, "the timer of a run that is over does not touch the 
   let_children_run();
   auto second = ask<measurement>(gpu, run_under(6));
   advance(20s);
-  CHECK(children->cancelled.empty());
-  advance(40s);
-  CHECK(children->cancelled.size() == 1);
+  CHECK(children->terminated.empty());
+  advance(42s);
+  CHECK(children->terminated.size() == 1);
 }
 
 TEST_CASE_FIXTURE(one_mock, "a child that cannot be ended takes the device down until it is gone") {
   let_children_run();
   children->obeys_cancel = false;
+  children->obeys_terminate = false;
   auto measured = ask<measurement>(gpu, run_under(5));
-  advance(69s);
+  advance(89s);
   CHECK_FALSE(answered(measured));
   advance(1s);
   CHECK(refusal(measured).code == errc::timed_out);
@@ -410,7 +458,7 @@ TEST_CASE_FIXTURE(
   measure(anna);
   request(ben, 1);
   end(anna.handle, caf::exit_reason::kill);
-  CHECK(children->cancelled.size() == 1);
+  CHECK(children->terminated.size() == 1);
   REQUIRE(ben->grants.size() == 1);
   children->script = nullptr;
   CHECK(answer(measure(ben))->token == 2);
@@ -426,7 +474,7 @@ TEST_CASE_FIXTURE(
   end(gpu, caf::exit_reason::kill);
   CHECK(refusal(measured).code == errc::shutting_down);
   REQUIRE(anna->ended.size() == 1);
-  CHECK(phase() == gpu_phase::down);
+  CHECK(phase() == gpu_phase::lost);
   gpu = start_gpu(real);
   REQUIRE(ben->grants.size() == 1);
   children->script = nullptr;
@@ -436,18 +484,173 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(mock_and_broker, "a child that hangs costs its GPU, not the run") {
   let_children_run();
   children->obeys_cancel = false;
+  children->obeys_terminate = false;
   request(anna, 1);
   auto measured = measure(anna);
   request(ben, 1);
   advance(200s);
   CHECK(refusal(measured).code == errc::timed_out);
-  CHECK(phase() == gpu_phase::down);
+  CHECK(phase() == gpu_phase::lost);
   CHECK(ben->grants.empty());
   auto gone = child_that_says({}, child_end::cancelled);
   gone.id = 100;
   children.finish(*this, gone);
   REQUIRE(ben->grants.size() == 1);
   CHECK(ben->grants[0].what.granted.token == 2);
+}
+
+// ---- renewals, probes, successors
+// ----------------------------------------------------------------
+
+TEST_CASE_FIXTURE(one_mock, "a lease is renewed at a third of its TTL while its child runs") {
+  let_children_run();
+  auto measured = ask<measurement>(gpu, run_under(5));
+  advance(9s);
+  CHECK(broker->commands.empty());
+  advance(1s);
+  REQUIRE(broker->commands.size() == 1);
+  CHECK(broker->commands[0].verb == lease_verb::renew);
+  CHECK(broker->commands[0].token == 5);
+  CHECK(broker->commands[0].idle == 0s);
+  advance(20s);
+  CHECK(broker->commands.size() == 3);
+  finish();
+  CHECK(answered(measured));
+  advance(30s);
+  CHECK_MESSAGE(broker->commands.size() == 4, "only the release came after");
+}
+
+TEST_CASE_FIXTURE(one_mock, "a lease that is not renewed ends its child") {
+  let_children_run();
+  auto measured = ask<measurement>(gpu, run_under(5));
+  broker->applied = false;
+  advance(10s);
+  CHECK(children->terminated.size() == 1);
+  CHECK(refusal(measured).code == errc::lease_expired);
+}
+
+TEST_CASE_FIXTURE(one_mock, "without a word from the broker nothing runs on beyond four fifths") {
+  let_children_run();
+  auto measured = ask<measurement>(gpu, run_under(5));
+  broker->withhold = true;
+  advance(23s);
+  CHECK(children->terminated.empty());
+  advance(1s);
+  CHECK(children->terminated.size() == 1);
+  broker->acknowledge();
+  settle();
+  CHECK(refusal(measured).code == errc::lease_expired);
+}
+
+TEST_CASE_FIXTURE(one_mock, "an idle device passes a probe, a busy one cannot be probed") {
+  tell(gpu, probe_order{0, 10s});
+  CHECK(broker->reports.back().state == device_state::probed);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::passed);
+  let_children_run();
+  ask<measurement>(gpu, run_under(5));
+  tell(gpu, probe_order{0, 10s});
+  CHECK(broker->reports.back().state == device_state::probed);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::could_not);
+}
+
+TEST_CASE_FIXTURE(one_mock, "processes that outlive SIGKILL take the device down for good") {
+  let_children_run();
+  auto measured = ask<measurement>(gpu, run_under(5));
+  auto left = child_that_says({}, child_end::no_done);
+  left.id = 100;
+  left.group_left = true;
+  children.finish(*this, left);
+  CHECK(refusal(measured).code == errc::timed_out);
+  CHECK(broker->reports.back().state == device_state::down);
+  CHECK(broker->count(device_state::verified, 5) == 0);
+  advance(600s);
+  CHECK(broker->reports.back().state == device_state::down);
+}
+
+struct mock_with_canary : mock_fixture {
+  std::vector<child_result> seen;
+  gpu_actor gpu;
+
+  mock_with_canary() {
+    gpu_mock_config settings;
+    settings.name = "mock:h200#0";
+    settings.model = "h200";
+    settings.broker = broker.handle;
+    settings.child_front = children.handle;
+    settings.events = event_port{log.handle, start};
+    settings.steps = script.steps();
+    settings.steps.canary = [](std::chrono::nanoseconds deadline) -> result<child_request> {
+      child_request child;
+      child.id = 900;
+      child.deadline = deadline;
+      return child;
+    };
+    settings.steps.canary_end = [this](const child_request&, const child_result& how) {
+      seen.push_back(how);
+      return how.end == child_end::done ? probe_report{}
+                                        : probe_report{probe_outcome::failed, to_string(how.end)};
+    };
+    gpu = spawn<gpu_mock>(std::move(settings));
+    settle();
+  }
+  ~mock_with_canary() { end_all(); }
+};
+
+TEST_CASE_FIXTURE(mock_with_canary, "a probe starts the canary, and its end is the answer") {
+  tell(gpu, probe_order{0, 10s});
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::passed);
+  children->script = [](const child_request&) {
+    return scripted_child{child_that_says({}, child_end::no_done), 1s, {}};
+  };
+  tell(gpu, probe_order{0, 10s});
+  advance(1s);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::failed);
+  CHECK(seen.size() == 2);
+}
+
+TEST_CASE_FIXTURE(mock_with_canary, "a probe that hangs has its own deadline and blames nobody") {
+  let_children_run();
+  children->obeys_cancel = false;
+  tell(gpu, probe_order{0, 10s});
+  auto before = broker->reports.size();
+  advance(9s);
+  CHECK(broker->reports.size() == before);
+  advance(1s);
+  REQUIRE(broker->reports.size() == before + 1);
+  CHECK(broker->reports.back().state == device_state::probed);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::could_not);
+  CHECK(children->cancelled == std::vector<uint64_t>{900});
+  auto late = child_that_says({});
+  late.id = 900;
+  children.finish(*this, late);
+  CHECK_MESSAGE(broker->reports.size() == before + 1, "a late answer is none");
+}
+
+TEST_CASE_FIXTURE(mock_and_broker,
+  "the successor of a crashed executor gets no lease before the old process group is gone") {
+  let_children_run();
+  children->obeys_cancel = false; // It dies slowly.
+  request(anna, 1);
+  measure(anna);
+  request(ben, 1);
+  end(gpu, caf::exit_reason::kill);
+  gpu = start_gpu(real, "1.2");
+  advance(1s);
+  CHECK(phase() == gpu_phase::lost);
+  CHECK(ben->grants.empty());
+  auto gone = child_that_says({}, child_end::cancelled);
+  gone.id = 100;
+  children.finish(*this, gone);
+  REQUIRE(ben->grants.size() == 1);
+  CHECK(ben->grants[0].what.granted.token == 2);
+}
+
+TEST_CASE_FIXTURE(mock_and_broker, "a device that was lost comes back after a passed probe") {
+  end(gpu, caf::exit_reason::kill);
+  CHECK(phase() == gpu_phase::lost);
+  gpu = start_gpu(real, "1.2");
+  CHECK(phase() == gpu_phase::free);
+  CHECK(log->last("gpu_probe").reason == "passed");
 }
 
 TEST_SUITE_END();

@@ -19,13 +19,13 @@ struct one_sleeper : actor_fixture {
   fake_broker broker = make_fake_broker(*this);
   gpu_actor gpu = start_gpu();
 
-  gpu_actor start_gpu() {
+  gpu_actor start_gpu(std::chrono::nanoseconds duration = 100ms) {
     gpu_sleep_config settings;
     settings.name = "sleep:100ms#0";
     settings.model = "sleep";
     settings.broker = broker.handle;
     settings.events = event_port{log.handle, start};
-    settings.duration = 100ms;
+    settings.duration = duration;
     auto started = spawn<gpu_sleep>(std::move(settings));
     settle();
     return started;
@@ -94,6 +94,29 @@ TEST_CASE_FIXTURE(one_sleeper, "at its end everybody is answered") {
   end(gpu);
   CHECK(refusal(finishing).code == errc::shutting_down);
   CHECK(refusal(running).code == errc::shutting_down);
+}
+
+TEST_CASE_FIXTURE(one_sleeper, "a long sleep is renewed, and ends when it is not") {
+  auto sleeper = start_gpu(50s);
+  auto slept = ask<measurement>(sleeper, run_under(5));
+  advance(30s);
+  CHECK(broker->commands.size() == 3);
+  CHECK(broker->commands[0].verb == lease_verb::renew);
+  CHECK_FALSE(answered(slept));
+  broker->applied = false;
+  advance(10s);
+  CHECK(refusal(slept).code == errc::lease_expired);
+  CHECK(broker->commands.back().verb == lease_verb::release);
+  CHECK(broker->commands.back().outcome == lease_outcome::infrastructure);
+}
+
+TEST_CASE_FIXTURE(one_sleeper, "an idle sleeper passes a probe, a busy one cannot be probed") {
+  tell(gpu, probe_order{0, 10s});
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::passed);
+  ask<measurement>(gpu, run_under(5));
+  tell(gpu, probe_order{0, 10s});
+  CHECK(broker->reports.back().state == device_state::probed);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::could_not);
 }
 
 TEST_SUITE_END();

@@ -105,6 +105,21 @@ TEST_CASE_FIXTURE(one_oracle, "a problem that cannot be prepared here is an answ
   CHECK(children->requests.empty());
 }
 
+TEST_CASE_FIXTURE(one_oracle, "a blob that is missing is an answer too, and nobody's failure") {
+  auto other = std::make_shared<run_context>(*run.context);
+  auto& target = other->problems.at("softmax");
+  target.workloads[0].inputs[0].kind = input_kind::safetensors;
+  target.workloads[0].inputs[0].path = "nowhere/logits.safetensors";
+  target.workloads[0].inputs[0].tensor_key = "logits";
+  run.context = other;
+  begin();
+  auto made = answer(prepare());
+  REQUIRE(made);
+  CHECK(made->status == verdict_status::infrastructure);
+  CHECK(made->reason.find("blob missing: nowhere/logits.safetensors") == 0);
+  CHECK(children->requests.empty());
+}
+
 TEST_CASE_FIXTURE(
   one_oracle, "whoever waits when the oracle ends is told, and its child is cancelled") {
   children->script = [](const child_request&) { return std::nullopt; };

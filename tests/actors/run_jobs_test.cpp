@@ -180,20 +180,6 @@ TEST_CASE_FIXTURE(one_problem, "an unknown problem and a blob that is gone are n
   CHECK(resolve_candidate(*context, "scale", gone).error().code == errc::not_found);
 }
 
-TEST_CASE_FIXTURE(one_problem, "a number that a workload does not give is named") {
-  auto& of = context->problems.at("scale");
-  auto scalars = scalar_inputs(of.def, of.workloads[0]);
-  REQUIRE(scalars);
-  REQUIRE(scalars->size() == 1);
-  CHECK(scalars->at(0).first == "alpha");
-  CHECK(scalars->at(0).second.number == 2.5);
-  std::erase_if(of.workloads[0].inputs, [](const input_spec& i) { return i.name == "alpha"; });
-  auto why = scalar_inputs(of.def, of.workloads[0]);
-  REQUIRE_FALSE(why);
-  CHECK(why.error().code == errc::invalid_input);
-  CHECK(why.error().what.find("alpha") != std::string::npos);
-}
-
 TEST_CASE_FIXTURE(
   one_problem, "a candidate is named by source and plan, not by what is said of it") {
   auto& blobs = *context->blobs;

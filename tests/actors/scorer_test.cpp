@@ -136,6 +136,28 @@ TEST_CASE_FIXTURE(one_scorer, "a token is judged once, and 0 is no token") {
   CHECK(journal->count("verdict") == 2);
 }
 
+TEST_CASE_FIXTURE(one_scorer, "a result that was overtaken by a newer token is never scored") {
+  begin();
+  auto late = about(attempt_kind::search, 1'000, 5);
+  judged(about(attempt_kind::search, 4'000, 6));
+  CHECK(refusal(judge(late)).code == errc::lease_expired);
+  CHECK_FALSE(std::filesystem::exists(late.measured.output_folder));
+  CHECK(journal->count("verdict") == 1);
+  auto other_gpu = about(attempt_kind::search, 4'000, 5);
+  other_gpu.measured.gpu = 1;
+  CHECK_MESSAGE(judged(other_gpu).status == verdict_status::passed, "each GPU has its own tokens");
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a doubled result is refused while the first is being judged") {
+  begin();
+  children->script = [](const child_request&) { return std::nullopt; };
+  auto what = about(attempt_kind::search, 4'000, 5);
+  auto first = judge(what);
+  CHECK(refusal(judge(what)).code == errc::lease_expired);
+  CHECK_MESSAGE(std::filesystem::exists(what.measured.output_folder), "the first needs them");
+  CHECK_FALSE(answered(first));
+}
+
 TEST_CASE_FIXTURE(one_scorer, "a judge that dies, or whose lines do not hold, is child_failed") {
   SUBCASE("dies") {
     children->script = [](const child_request&) {

@@ -84,7 +84,7 @@ struct some_gpu final : member_of_run<gpu_actor::base> {
   using member_of_run::member_of_run;
   behavior_type make_behavior() override {
     return {[](const measure_request&) { return measurement{}; }, [](const lease_revoke&) {},
-      [](const tick&) {}};
+      [](const probe_order&) {}, [](const tick&) {}};
   }
 };
 
@@ -94,7 +94,8 @@ struct some_lease final : member_of_run<gpu_lease_actor::base> {
     return {[](const lease_request&) { return lease_ticket{}; },
       [](const lease_command&) { return lease_ack{}; },
       [](const device_report&) { return lease_ack{}; },
-      [](const broker_query&) { return broker_snapshot{}; }, [](const tick&) {}};
+      [](const broker_query&) { return broker_snapshot{}; },
+      [](const broker_command&) { return lease_ack{}; }, [](const tick&) {}};
   }
 };
 
@@ -131,6 +132,7 @@ struct some_child_front final : member_of_run<child_front_actor::base> {
   using member_of_run::member_of_run;
   behavior_type make_behavior() override {
     return {[](const child_request&) { return child_result{}; }, [](const child_cancel&) {},
+      [](const device_quiet_query& q) { return device_quiet{q.device}; },
       [](const child_result&) {}};
   }
 };

@@ -302,8 +302,12 @@ TEST_CASE_FIXTURE(
     };
     begin();
     assign();
-    grant();
-    advance(1s);
+    for (size_t n = 0; n < 3; ++n) { // Measured again under a lease of its own, twice.
+      CHECK(planner->summaries.empty());
+      grant(n, 9 + n);
+      advance(1s);
+    }
+    CHECK(gpu->requests.size() == 3);
     check_broken("too old");
   }
   SUBCASE("scorer") {
@@ -407,7 +411,11 @@ TEST_CASE_FIXTURE(one_worker, "a failure of a step that is over does not cut the
   begin();
   assign();
   grant();
-  tell(whom, lease_ended{broker->requests[0].what.request, 9, "expired"});
+  for (size_t n = 0; n < 2; ++n) {
+    tell(whom, lease_ended{broker->requests[n].what.request, 9 + n, "expired"});
+    grant(n + 1, 10 + n);
+  }
+  tell(whom, lease_ended{broker->requests[2].what.request, 11, "expired"});
   CHECK(only().reason.find("taken back") != std::string::npos);
   advance(5s); // The GPU's own error comes now.
   CHECK(planner->summaries.size() == 1);
@@ -419,12 +427,15 @@ TEST_CASE_FIXTURE(one_worker, "a failure of a step that is over does not cut the
 }
 
 TEST_CASE_FIXTURE(
-  one_worker, "a lease that is taken back ends the attempt, and nothing is given back twice") {
+  one_worker, "leases that are taken back end the attempt, and nothing is given back twice") {
   gpu->script = [](auto&) { return std::optional<scripted_measurement>{}; };
   begin();
   assign();
-  grant();
-  tell(whom, lease_ended{broker->requests[0].what.request, 9, "expired"});
+  for (size_t n = 0; n < 3; ++n) {
+    CHECK(planner->summaries.empty());
+    grant(n, 9 + n);
+    tell(whom, lease_ended{broker->requests[n].what.request, 9 + n, "expired"});
+  }
   check_broken("expired");
   CHECK(broker->commands.empty());
 }
@@ -484,10 +495,13 @@ TEST_CASE_FIXTURE(one_worker, "a GPU that is gone ends the attempt and the lease
   begin();
   assign();
   end(gpu.handle, caf::exit_reason::kill);
-  grant();
+  for (size_t n = 0; n < 3; ++n) {
+    grant(n, 9 + n);
+    REQUIRE(broker->commands.size() == n + 1);
+    CHECK(broker->commands[n].verb == lease_verb::release);
+    CHECK(broker->commands[n].token == 9 + n);
+  }
   CHECK(only().outcome == attempt_outcome::infrastructure);
-  REQUIRE(broker->commands.size() == 1);
-  CHECK(broker->commands[0].verb == lease_verb::release);
 }
 
 TEST_CASE_FIXTURE(one_worker, "an exception at the start of an attempt kills the worker") {

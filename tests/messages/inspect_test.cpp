@@ -129,14 +129,16 @@ TEST_CASE_TEMPLATE("every message survives a round trip with every field set", T
   proposal,
   // lease
   lease, lease_flow, lease_request, lease_ticket, lease_command, lease_ack, lease_granted,
-  lease_ended, lease_revoke, device_report, gpu_snapshot, broker_query, broker_snapshot,
+  lease_ended, lease_revoke, probe_report, adopted_lease, device_report, probe_order, gpu_snapshot,
+  waiter_snapshot, broker_alarm, flow_usage, broker_query, broker_snapshot, broker_command,
   // measure
   compile_request, compiled_entry, compiled_unit, compiled_candidate, measure_request, time_term,
   workload_measurement, measurement, judge_request, refused_request, output_evaluation,
   workload_evaluation, evaluation, finding, workload_verdict, verdict, prepare_request, axis_value,
   prepared_workload, prepared_problem,
   // child and journal
-  child_request, child_cancel, child_result, event, journal_append, journal_ack,
+  child_request, child_cancel, device_quiet_query, device_quiet, child_result, event,
+  journal_append, journal_ack,
   // runtime
   tick, peer_restarted, start_working, run_ended,
   // parts
@@ -163,10 +165,11 @@ TEST_CASE_TEMPLATE("every message survives a round trip with every field set", T
 TEST_CASE_TEMPLATE("what actors say to each other travels as a message of its registered name", T,
   attempt_summary, work_request, work_reply, claim_request, claim_reply, drain_request,
   planner_query, planner_snapshot, propose_request, proposal, lease_request, lease_ticket,
-  lease_command, lease_ack, lease_granted, lease_ended, lease_revoke, device_report, broker_query,
-  broker_snapshot, compile_request, compiled_candidate, measure_request, measurement, judge_request,
-  refused_request, verdict, prepare_request, prepared_problem, child_request, child_cancel,
-  child_result, journal_append, journal_ack, tick, peer_restarted, start_working, run_ended) {
+  lease_command, lease_ack, lease_granted, lease_ended, lease_revoke, device_report, probe_order,
+  broker_query, broker_snapshot, broker_command, compile_request, compiled_candidate,
+  measure_request, measurement, judge_request, refused_request, verdict, prepare_request,
+  prepared_problem, child_request, child_cancel, device_quiet_query, device_quiet, child_result,
+  journal_append, journal_ack, tick, peer_restarted, start_working, run_ended) {
   static_assert(is_registered<T>);
   system_with_types with;
   T value;

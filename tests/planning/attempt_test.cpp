@@ -240,6 +240,8 @@ TEST_CASE_FIXTURE(worker_fixture, "an answer that never comes ends the attempt a
 
 TEST_CASE_FIXTURE(worker_fixture, "a failure of an actor ends the attempt as infrastructure") {
   for (auto state : busy_states) {
+    if (state == attempt_state::measuring)
+      continue; // Measured again, see below.
     reach(state);
     CAPTURE(to_string(state));
     // Of an older attempt, and of a step that is over.
@@ -319,12 +321,76 @@ TEST_CASE_FIXTURE(worker_fixture, "a wait in vain and a revoked lease are infras
   CHECK(last.empty());
   step(lease_ended{2, 11, "another request"});
   CHECK(last.empty());
+  // Not its own fault, so it is measured again.
   step(lease_ended{1, 11, "expired"});
+  CHECK_MESSAGE(!says<lease_command>(), "there is nothing to give back");
+  CHECK(said<lease_request>().request == 2);
+  CHECK(mind.state() == attempt_state::waiting_lease);
+  step(granted(2, 12));
+  step(lease_ended{2, 12, "node_lost: x"});
+  step(granted(3, 13));
+  step(lease_ended{3, 13, "expired"});
   CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
   CHECK(said<attempt_summary>().reason.find("expired") != std::string::npos);
+  CHECK(said<attempt_summary>().reason.find("3 times") != std::string::npos);
   CHECK(said<attempt_summary>().gpu_ns == 7'000'000'000);
-  // Nothing to give back.
-  CHECK_FALSE(says<lease_command>());
+}
+
+TEST_CASE_FIXTURE(
+  worker_fixture, "a victim is measured again under a lease of its own, and scored") {
+  for (int how = 0; how < 4; ++how) {
+    CAPTURE(how);
+    reach(attempt_state::measuring);
+    auto broken = measured();
+    broken.failure_text = "the runner died";
+    switch (how) {
+    case 0:
+      step(lease_ended{1, 11, "tainted: the GPU failed the probe after this lease"});
+      break;
+    case 1:
+      step(broken);
+      break;
+    case 2:
+      step(
+        step_failed{id(), {errc::lease_expired, "no longer holds"}, attempt_state::measuring, 11});
+      break;
+    default:
+      // The scorer has seen a newer token.
+      step(measured());
+      step(step_failed{id(), {errc::lease_expired, "too late"}, attempt_state::judging});
+      break;
+    }
+    CHECK(says<lease_command>() == (how == 2));
+    CHECK(said<lease_request>().request == 2);
+    CHECK(said<lease_request>().candidate == "hash-of-k1");
+    step(measured());
+    CHECK_MESSAGE(last.empty(), "the result of the lost lease is never judged");
+    step(granted(2, 12));
+    CHECK(said<measure_request>().under.token == 12);
+    step(step_failed{id(), {errc::lease_expired, "late news"}, attempt_state::measuring, 11});
+    CHECK_MESSAGE(last.empty(), "news of the first lease does not touch the second");
+    step(measured(12));
+    CHECK(says<judge_request>());
+    step(judged());
+    CHECK(said<attempt_summary>().outcome == attempt_outcome::judged);
+  }
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "a poison candidate ends with a verdict, not in a loop") {
+  reach(attempt_state::waiting_lease);
+  SUBCASE("refused at once") {
+    step(step_failed{
+      id(), {errc::refused, "candidate hash-of-k1 failed on a, b"}, attempt_state::waiting_lease});
+  }
+  SUBCASE("refused while it waits") {
+    step(lease_ended{1, 0, "refused: candidate hash-of-k1 failed on a, b"});
+  }
+  CHECK_FALSE(says<lease_request>());
+  CHECK(said<refused_request>().compiled.status == verdict_status::runtime_error);
+  CHECK(said<refused_request>().compiled.log.find("failed on a, b") != std::string::npos);
+  step(judged(verdict_status::runtime_error));
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::judged);
+  CHECK(said<attempt_summary>().status == verdict_status::runtime_error);
 }
 
 TEST_CASE_FIXTURE(worker_fixture, "a result under another token is not judged") {
@@ -345,9 +411,15 @@ TEST_CASE_FIXTURE(worker_fixture, "what failed on our side has no verdict") {
   reach(attempt_state::measuring);
   auto broken = measured();
   broken.failure_text = "the child could not start";
+  for (uint64_t again = 1; again <= limits.repeats_max; ++again) {
+    step(broken);
+    CHECK(says<lease_request>());
+    step(granted(1 + again, 11 + again));
+    broken.token = 11 + again;
+  }
   step(broken);
   CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
-  CHECK(said<attempt_summary>().gpu_ns == 3'000'000'000);
+  CHECK_MESSAGE(said<attempt_summary>().gpu_ns == 9'000'000'000, "all three were paid for");
   reach(attempt_state::judging);
   step(judged(verdict_status::infrastructure));
   CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);

@@ -47,14 +47,26 @@ TEST_CASE("what a compiler answers survives the way to the parent") {
 }
 
 TEST_CASE("what an oracle answers survives the way to the parent") {
-  const prepare_answer sent{"w1", verdict_status::invalid_reference, "because"};
+  prepare_answer sent{"w1", verdict_status::invalid_reference, "because", {}};
+  sent.numbers = {{{"k", int64_t{-3}}, {"flag", true}}, {{"eps", 1e-5}, {"top", HUGE_VAL}}};
   auto read = read_prepare_answers(lines_with({to_json(sent), graph_to_json("g.json", "")}), nonce);
   REQUIRE(read);
   REQUIRE(read->workloads.size() == 1);
   CHECK(read->workloads[0].uuid == "w1");
   CHECK(read->workloads[0].status == verdict_status::invalid_reference);
   CHECK(read->workloads[0].reason == "because");
+  CHECK(read->workloads[0].numbers == sent.numbers);
   CHECK(read->graph_file == "g.json");
+}
+
+TEST_CASE("numbers of an entry point are bounded numbers") {
+  for (const char* numbers :
+    {R"([[1]])", R"([{"k":"many"}])", R"([{"k":[1]}])", R"([{},{},{}])", R"({"k":1})"}) {
+    CAPTURE(numbers);
+    auto answer = to_json(prepare_answer{"w1", verdict_status::passed, "", {}});
+    answer["numbers"] = ordered_json::parse(numbers);
+    CHECK_FALSE(read_prepare_answers(lines_with({answer}), nonce));
+  }
 }
 
 TEST_CASE("what a runner answers survives the way to the parent") {

@@ -1,9 +1,12 @@
 #include "protocol/definition.hpp"
 #include "protocol/expression.hpp"
 #include "protocol/json_document.hpp"
+#include "protocol/solution.hpp"
+#include "protocol/trace.hpp"
 #include "protocol/workload.hpp"
 #include "tensors/codec.hpp"
 #include "tensors/compare.hpp"
+#include "tests/protocol/sol_data.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,54 +23,6 @@
 using namespace gristmill;
 
 namespace {
-
-/// The shared folder, or nothing (said loudly) when the environment does not name it.
-std::filesystem::path shared_folder() {
-  const char* shared = std::getenv("GRISTMILL_SHARED");
-  if (shared == nullptr || !std::filesystem::exists(shared)) {
-    MESSAGE("SKIPPED: set GRISTMILL_SHARED to the shared folder to run the conformance vectors");
-    return {};
-  }
-  return std::filesystem::path{shared} / "data" / "sol-execbench";
-}
-
-std::vector<ordered_json> vectors_of(const std::string& kind) {
-  std::vector<ordered_json> out;
-  const auto folder = shared_folder();
-  if (folder.empty())
-    return out;
-  auto text = read_text_file(folder / "_vectors" / "vectors.jsonl", 1 << 20);
-  REQUIRE(text);
-  for (size_t begin = 0; begin < text->size();) {
-    const size_t end = std::min(text->find('\n', begin), text->size());
-    auto line = parse_json(std::string_view{*text}.substr(begin, end - begin), "vectors.jsonl");
-    REQUIRE(line);
-    if (line->at("kind") == kind)
-      out.push_back(std::move(*line));
-    begin = end + 1;
-  }
-  CHECK(out.size() > 5);
-  return out;
-}
-
-/// "axes.K.AxisConst.value" without the names of the official classes.
-std::string leading_path(const std::string& at) {
-  for (const char* name : {".Axis", ".Random", ".Safetensors", ".Scalar", ".Custom", "..[key]"})
-    if (const size_t cut = at.find(name); cut != std::string::npos)
-      return at.substr(0, cut);
-  return at;
-}
-
-void check_blame(const std::string& what, const ordered_json& expect) {
-  if (!expect.contains("at"))
-    return;
-  for (const auto& each : expect["at"]) {
-    const auto path = leading_path(each.get<std::string>());
-    CAPTURE(what);
-    CAPTURE(path);
-    CHECK(what.find(path) != std::string::npos);
-  }
-}
 
 double number_of(const ordered_json& from) {
   if (!from.is_string())
@@ -233,60 +188,56 @@ TEST_CASE("comparisons get the official numbers") {
   }
 }
 
-TEST_CASE("every shared problem loads, or is refused for the official reason") {
-  const auto folder = shared_folder();
-  if (folder.empty())
-    return;
-  auto table = read_json_file(folder / "expected.json");
-  REQUIRE(table);
-  size_t lines = 0;
-  std::string last_definition;
-  for (const auto& [file, expect] : table->items()) {
-    CAPTURE(file);
-    const bool is_definition = file.ends_with("definition.json");
-    if (!is_definition && !file.ends_with("workload.jsonl"))
-      continue;
-    auto text = read_text_file(folder / file, 1 << 24);
-    REQUIRE(text);
-    if (is_definition) {
-      auto def = parse_definition(*text, file);
-      CHECK(def.has_value() == expect["ok"].get<bool>());
-      if (!def)
-        check_blame(def.error().what, expect);
-      last_definition = *text;
+TEST_CASE("solutions get the official verdict") {
+  for (const auto& vector : vectors_of("solution")) {
+    CAPTURE(vector["label"].get<std::string>());
+    const auto& expect = vector["expect"];
+    auto read =
+      parse_solution(vector["input"].dump(), "solution.json", nullptr, solution_rules::official);
+    if (!expect["ok"].get<bool>()) {
+      REQUIRE_FALSE(read);
+      check_blame(read.error().what, expect);
       continue;
     }
-    const auto def = parse_definition(last_definition, file);
-    size_t begin = 0;
-    for (const auto& row : expect) {
-      const size_t end = std::min(text->find('\n', begin), text->size());
-      auto work = parse_workload(std::string_view{*text}.substr(begin, end - begin), file, 1);
-      begin = end + 1;
-      ++lines;
-      CHECK(work.has_value() == row["ok"].get<bool>());
-      if (!work) {
-        check_blame(work.error().what, row);
-        continue;
-      }
-      REQUIRE(def);
-      auto axes = resolve_axes(*def, work->axes);
-      REQUIRE(axes);
-      for (const auto& [axis_name, value] : row["axes"].items()) {
-        REQUIRE(find_axis_value(*axes, axis_name) != nullptr);
-        CHECK(*find_axis_value(*axes, axis_name) == value.get<int64_t>());
-      }
-      for (const char* part : {"inputs", "outputs"}) {
-        for (const auto& [tensor_name, shape] : row[part].items()) {
-          const auto* spec = part == std::string{"inputs"} ? def->find_input(tensor_name)
-                                                           : def->find_output(tensor_name);
-          REQUIRE(spec != nullptr);
-          CHECK(spec->is_scalar == shape.is_null());
-          if (!shape.is_null())
-            CHECK(*resolve_shape(*spec, *axes) == shape.get<std::vector<int64_t>>());
-        }
-      }
-      CHECK(work->allowed.atol == row["tolerance"]["max_atol"].get<double>());
+    REQUIRE_MESSAGE(read, (read ? "" : read.error().what));
+    // The writer fills in the defaults, as the official dump does.
+    const auto written = ordered_json::parse(to_json(*read));
+    for (const auto& [key, wanted] : expect["value"].items()) {
+      CAPTURE(key);
+      CHECK(written["spec"][key] == wanted);
     }
   }
-  CHECK(lines > 100);
+}
+
+TEST_CASE("evaluations get the official verdict") {
+  for (const auto& vector : vectors_of("evaluation")) {
+    CAPTURE(vector["label"].get<std::string>());
+    const auto& expect = vector["expect"];
+    auto read = parse_evaluation(vector["input"], "traces.jsonl:1", "");
+    if (!expect["ok"].get<bool>()) {
+      REQUIRE_FALSE(read);
+      check_blame(read.error().what, expect);
+      continue;
+    }
+    REQUIRE_MESSAGE(read, (read ? "" : read.error().what));
+    if (!expect.contains("value"))
+      continue;
+    trace whole;
+    whole.definition_name = "d";
+    whole.work.uuid = "u";
+    whole.evaluation = *read;
+    CHECK(ordered_json::parse(*to_json(whole))["evaluation"] == expect["value"]);
+  }
+}
+
+TEST_CASE("the vectors are all there") {
+  const char* shared = std::getenv("GRISTMILL_SHARED");
+  const bool both = shared != nullptr && std::filesystem::exists(shared);
+  for (const auto& [kind, count] :
+    {std::pair{"definition", 84}, std::pair{"resolve", 6}, std::pair{"expr", 45},
+      std::pair{"workload", 40}, std::pair{"solution", 65}, std::pair{"evaluation", 40}}) {
+    CAPTURE(kind);
+    if (both)
+      CHECK(vectors_of(kind).size() > static_cast<size_t>(count));
+  }
 }

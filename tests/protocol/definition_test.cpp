@@ -60,7 +60,7 @@ TEST_CASE("all field errors come at once, each with its path") {
   document["inputs"]["x"]["shape"][1] = 8;
   document.erase("reference");
   const auto what = parse_definition(document.dump(), "definition.json").error().what;
-  for (const char* path : {"definition.json: name: ", "axes.K.value: ", "inputs.x.dtype: ",
+  for (const char* path : {"definition.json:1: name: ", "axes.K.value: ", "inputs.x.dtype: ",
          "inputs.x.shape.1: ", "reference: "})
     CHECK(contains(what, path));
   CHECK(contains(what, "did you mean `bfloat16`?"));
@@ -92,7 +92,7 @@ TEST_CASE("ignored keys and an empty hf_id become warnings") {
   std::string all;
   for (const auto& each : warnings)
     all += each + "\n";
-  CHECK(contains(all, "definition.json: hf_id"));
+  CHECK(contains(all, "definition.json:1: hf_id"));
   CHECK(contains(all, "`optype`; did you mean `op_type`?"));
   CHECK(contains(all, "`axes.N.value`"));
   CHECK(contains(all, "`inputs.x.optional`"));
@@ -106,4 +106,25 @@ TEST_CASE("documents of another kind are refused, not misread") {
   CHECK(contains(refusal("/axes/N/type", "varr"), "did you mean `var`?"));
   CHECK(contains(refusal("/inputs/x", nullptr), "inputs.x: must be an object"));
   CHECK(contains(refusal("/inputs/x/shape", "N"), "inputs.x.shape"));
+}
+
+TEST_CASE("digits of every script mean the same literal, and other numerals are none") {
+  const auto with = [](const std::string& entry) {
+    return parse_definition(R"({"name":"d","axes":{},"inputs":{"x":{"shape":[")" + entry
+        + R"("],"dtype":"int8"}},"outputs":{},"reference":"def run(x): return x"})",
+      "d");
+  };
+  const auto def = with("\u0661\uff12\u0967");
+  REQUIRE_MESSAGE(def, (def ? "" : def.error().what));
+  CHECK(def->inputs[0].shape == std::vector<std::string>{"121"});
+  CHECK_FALSE(with("\u00b2"));
+  CHECK_FALSE(with("1\u0661x"));
+}
+
+TEST_CASE("a constant beyond 64 bits is refused also without its type") {
+  const auto def = parse_definition(
+    R"({"name":"d","axes":{"K":{"value":9223372036854775808}},"inputs":{},"outputs":{},"reference":"def run(): pass"})",
+    "d");
+  REQUIRE_FALSE(def);
+  CHECK(def.error().what.find("axes.K.value") != std::string::npos);
 }

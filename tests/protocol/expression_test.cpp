@@ -95,6 +95,9 @@ TEST_CASE("floor division and modulo take the sign of the divisor") {
   CHECK(integer("7 // -2") == -4);
   CHECK(floating("-7.5 // 2") == -4);
   CHECK(floating("-7.5 % 2") == 0.5);
+  // Their quotient is -1, which overflows when it is multiplied back.
+  const std::vector<std::pair<std::string, int64_t>> edge{{"low", INT64_MIN}};
+  CHECK(*evaluate_axis("1 % low", edge) == INT64_MIN + 1);
 }
 
 TEST_CASE("an exact division of integers is an integer, another one is refused") {

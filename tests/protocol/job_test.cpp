@@ -51,9 +51,23 @@ job prepare_example() {
   work.uuid = "w1";
   work.axes = {{"M", 3}, {"K", 0}};
   work.scalars = {{"eps", {dtype::float32, 1e-5, 0, false}}, {"n", {dtype::int64, -7, -7, true}}};
-  work.inputs = {{"x", "the input", dtype::bfloat16, {3, 8}, 48, key(1), "in/x.bin", 48}};
+  work.inputs = {
+    {"x", "the input", dtype::bfloat16, {3, 8}, 48, key(1), "in/x.bin", 48, {}, {}, {}}};
   work.references = {{"y", dtype::float32, {3}, 12, "/refs/y.bin"}};
-  work.patterns = {{"x", "", dtype::bfloat16, {3000, 8}, 48000, key(2), "in/p.bin", 4096}};
+  work.patterns = {
+    {"x", "", dtype::bfloat16, {3000, 8}, 48000, key(2), "in/p.bin", 4096, {}, {}, {}}};
+  drawn_tensor blob{"i", "", dtype::int32, {3}, 12, key(3), "in/i.bin", 12, {}, {}, {}};
+  blob.source = tensor_source::safetensors;
+  blob.blob_file = "/blobs/a.safetensors";
+  blob.blob_key = "kv_indices";
+  drawn_tensor custom{"c", "", dtype::int8, {2}, 2, key(4), "in/c.bin", 2, {}, {}, {}};
+  custom.source = tensor_source::custom;
+  work.inputs.push_back(blob);
+  work.inputs.push_back(custom);
+  entry_call call{work.axes, work.scalars, key(5), {{"c", dtype::int8, {2}, 2, "in/c.bin"}}, {}};
+  call.numbers = {{"k", dtype::int32}};
+  work.calls = {call, {{{"M", 3000}}, {}, key(6), {}, {}}};
+  prepare.held_out = true;
   prepare.workloads = {work};
   trace_set set{
     {{"M", 3}}, work.scalars, {{"x", dtype::bfloat16, {3, 8}}}, {{"y", dtype::float32, {3}}}};
@@ -184,7 +198,21 @@ TEST_CASE("a prepare job survives the way to the child") {
   CHECK(work.uuid == "w1");
   CHECK(work.axes == sent.workloads[0].axes);
   CHECK(work.scalars == sent.workloads[0].scalars);
-  REQUIRE(work.inputs.size() == 1);
+  REQUIRE(work.inputs.size() == 3);
+  CHECK(work.inputs[0].source == tensor_source::generator);
+  CHECK(work.inputs[1].source == tensor_source::safetensors);
+  CHECK(work.inputs[1].blob_file == "/blobs/a.safetensors");
+  CHECK(work.inputs[1].blob_key == "kv_indices");
+  CHECK(work.inputs[2].source == tensor_source::custom);
+  REQUIRE(work.calls.size() == 2);
+  CHECK(work.calls[0].axes == work.axes);
+  CHECK(work.calls[0].scalars == work.scalars);
+  CHECK(work.calls[0].key == key(5));
+  REQUIRE(work.calls[0].tensors.size() == 1);
+  CHECK(work.calls[0].tensors[0].file == "in/c.bin");
+  CHECK(work.calls[0].numbers == std::vector<custom_number>{{"k", dtype::int32}});
+  CHECK(work.calls[1].axes == axis_values{{"M", 3000}});
+  CHECK(got.held_out);
   CHECK(work.inputs[0].name == "x");
   CHECK(work.inputs[0].description == "the input");
   CHECK(work.inputs[0].type == dtype::bfloat16);
@@ -402,6 +430,20 @@ TEST_CASE("a prepare job says what the oracle needs") {
     good, [&](auto& j) { work(j)["references"][0]["file"] = ""; }, "file");
   refused(
     good, [&](auto& j) { work(j)["scalars"][0]["number"] = "big"; }, "number");
+  refused(
+    good, [&](auto& j) { work(j)["inputs"][1]["blob_key"] = ""; }, "blob_file");
+  refused(
+    good, [&](auto& j) { work(j)["inputs"][0]["blob_file"] = "/a"; }, "blob_file");
+  refused(
+    good, [&](auto& j) { work(j)["inputs"][2]["source"] = "torch"; }, "torch");
+  refused(
+    good, [&](auto& j) { work(j)["calls"].push_back(work(j)["calls"][0]); }, "calls");
+  refused(
+    good, [&](auto& j) { work(j)["calls"][0]["tensors"][0]["bytes"] = 3; }, "bytes");
+  refused(
+    good, [&](auto& j) { work(j)["calls"][0]["key"] = "zz"; }, "key");
+  refused(
+    good, [](auto& j) { j["prepare"]["oracle"] = "native"; }, "entry point");
 }
 
 TEST_CASE("no list of a job grows without bound") {

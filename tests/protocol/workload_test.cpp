@@ -1,6 +1,7 @@
 #include "protocol/workload.hpp"
 
 #include <doctest/doctest.h>
+#include <limits>
 
 using namespace gristmill;
 
@@ -73,7 +74,7 @@ TEST_CASE("an input without a type is what its fields make it") {
   CHECK(work->inputs[1].value == python_number{1.0});
   CHECK(work->inputs[2].kind == input_kind::safetensors);
   CHECK(work->inputs[3].kind == input_kind::random);
-  CHECK(work->inputs[4].value == python_number{2.0});
+  CHECK(work->inputs[4].value == python_number{int64_t{2}});
   CHECK(work->inputs[5].value == python_number{true});
   CHECK(work->find_input("c") == &work->inputs[2]);
   CHECK(work->find_input("z") == nullptr);
@@ -117,4 +118,27 @@ TEST_CASE("a shape takes digits before axes and refuses what is missing or negat
   CHECK(contains(shape({"Q"}).error().what, "axis `Q` no value"));
   CHECK(contains(shape({"M"}).error().what, "negative"));
   CHECK(contains(shape({"99999999999999999999"}).error().what, "too big"));
+}
+
+TEST_CASE("a scalar beyond 64 bits is refused also without its type, and does not become random") {
+  for (const char* value :
+    {"9223372036854775808", "\"9223372036854775808\"", "\"1_0000000000000000000\""}) {
+    CAPTURE(value);
+    const auto line =
+      std::string{R"({"uuid":"u","axes":{},"inputs":{"a":{"value":)"} + value + "}}}";
+    const auto work = parse_workload(line, "w", 1);
+    REQUIRE_FALSE(work);
+    CHECK(work.error().what.find("inputs.a.value") != std::string::npos);
+  }
+}
+
+TEST_CASE("a number beyond a double is infinite, as Python reads it") {
+  const auto work = parse_workload(
+    R"({"uuid":"1e400","axes":{},"inputs":{"a":{"value":-1e400}},"tolerance":{"max_atol":1e400}})",
+    "w", 1);
+  REQUIRE_MESSAGE(work, (work ? "" : work.error().what));
+  CHECK(work->uuid == "1e400");
+  CHECK(work->allowed.atol == std::numeric_limits<double>::infinity());
+  CHECK(work->inputs[0].value == python_number{-std::numeric_limits<double>::infinity()});
+  CHECK_FALSE(parse_workload(R"({"uuid":"u","axes":{"N":1e400},"inputs":{}})", "w", 1));
 }

@@ -43,3 +43,18 @@ TEST_CASE("a floor says how it was got") {
   CHECK(floor->method.find("flops not stated") != std::string::npos);
   CHECK(stated_floor({10, 7}, {5, 5})->method.find("7 flops") != std::string::npos);
 }
+
+TEST_CASE("multiply-adds of several types share one unit, beside memory and vector work") {
+  device_rates rates{1'000'000'000, 1'000'000'000};
+  rates.macs_per_second[static_cast<size_t>(mac_class::f16)] = 4'000'000'000;
+  rates.macs_per_second[static_cast<size_t>(mac_class::f8)] = 8'000'000'000;
+  work_amount work{100, 0};
+  work.macs[static_cast<size_t>(mac_class::f16)] = 4000;
+  work.macs[static_cast<size_t>(mac_class::f8)] = 4000;
+  const auto floor = stated_floor(work, rates);
+  REQUIRE(floor);
+  CHECK(floor->ns == 1000 + 500);
+  CHECK(floor->method.find("4000 16-bit multiply-adds / 4000000000 a second") != std::string::npos);
+  work.macs[static_cast<size_t>(mac_class::f64)] = 1;
+  CHECK_FALSE(stated_floor(work, rates));
+}

@@ -78,6 +78,17 @@ TEST_CASE_FIXTURE(verdict_fixture, "one wrong workload fails the whole and keeps
   CHECK(double(v.floor_share) == 0);
 }
 
+TEST_CASE_FIXTURE(
+  verdict_fixture, "a warning of the judge is a finding, and the candidate passes") {
+  judged.workloads[1].detail = "warning: `y` holds integers that differ";
+  auto v = decide();
+  CHECK(v.status == verdict_status::passed);
+  REQUIRE(v.findings.size() == 1);
+  CHECK(v.findings[0].rule == "judge_warning");
+  CHECK(v.findings[0].workload == "w2");
+  CHECK_FALSE(v.findings[0].fatal);
+}
+
 TEST_CASE_FIXTURE(verdict_fixture, "the status is that of the first workload that did not pass") {
   measured.workloads[0].status = verdict_status::timeout;
   judged.workloads[1].status = verdict_status::incorrect_shape;

@@ -138,9 +138,18 @@ public:
         return promise;
       },
       [this](const child_cancel& what) {
-        memory_->cancelled.push_back(what.id);
+        (what.gently ? memory_->terminated : memory_->cancelled).push_back(what.id);
+        if (what.gently && !memory_->obeys_terminate)
+          return;
         if (memory_->obeys_cancel)
-          finish({what.id, child_end::cancelled, 128 + 9, {}, {}, {}});
+          cancel(what.id);
+      },
+      [this](const device_quiet_query& what) -> caf::result<device_quiet> {
+        if (quiet(what.device))
+          return device_quiet{what.device};
+        auto promise = make_response_promise<device_quiet>();
+        quiet_.emplace(what.device, promise);
+        return promise;
       },
       [this](const child_result& what) { finish(what); },
     };
@@ -150,9 +159,25 @@ public:
     for (auto& [id, promise] : memory_->promises)
       promise.deliver(to_error({errc::shutting_down, "the child front ends"}));
     memory_->promises.clear();
+    for (auto& [device, promise] : quiet_)
+      promise.deliver(to_error({errc::shutting_down, "the child front ends"}));
+    quiet_.clear();
   }
 
 private:
+  void cancel(uint64_t id) {
+    child_result out;
+    out.id = id;
+    out.end = child_end::cancelled;
+    out.status = 128 + 9;
+    finish(out);
+  }
+
+  bool quiet(const std::string& device) const {
+    return std::none_of(memory_->requests.begin(), memory_->requests.end(),
+      [&](const auto& r) { return r.device == device && memory_->promises.count(r.id) != 0; });
+  }
+
   void finish(const child_result& what) {
     auto found = memory_->promises.find(what.id);
     if (found == memory_->promises.end())
@@ -160,7 +185,17 @@ private:
     auto promise = std::move(found->second);
     memory_->promises.erase(found);
     promise.deliver(what);
+    for (auto i = quiet_.begin(); i != quiet_.end();) {
+      if (!quiet(i->first)) {
+        ++i;
+        continue;
+      }
+      i->second.deliver(device_quiet{i->first});
+      i = quiet_.erase(i);
+    }
   }
+
+  std::multimap<std::string, caf::typed_response_promise<device_quiet>> quiet_;
 
   std::shared_ptr<child_front_memory> memory_;
 };
@@ -208,6 +243,7 @@ public:
         return promise;
       },
       [this](const lease_revoke& what) { memory_->revoked.push_back(what); },
+      [this](const probe_order& what) { memory_->probes.push_back(what); },
       [this](const tick& due) {
         auto found = memory_->open.find(due.generation);
         if (found == memory_->open.end())
@@ -291,7 +327,7 @@ public:
           return to_error(*memory_->refuses);
         memory_->requests.push_back({what, caf::actor_cast<lease_holder_actor>(current_sender())});
         auto place = memory_->requests.size();
-        return lease_ticket{what.request, place, 0};
+        return lease_ticket{what.request, place, 0, std::chrono::nanoseconds{0}};
       },
       [this](const lease_command& what) -> caf::result<lease_ack> {
         memory_->commands.push_back(what);
@@ -302,6 +338,7 @@ public:
         return acknowledge();
       },
       [](const broker_query&) { return broker_snapshot{}; },
+      [](const broker_command&) { return lease_ack{}; },
       [](const tick&) {},
     };
   }

@@ -193,11 +193,13 @@ struct scripted_child {
 struct child_front_memory {
   std::vector<child_request> requests;
   std::vector<uint64_t> cancelled;
+  std::vector<uint64_t> terminated;
   /// Nothing: the child runs until it is cancelled or `finish` is called. The default finishes at
   /// once with `done` and no lines.
   std::function<std::optional<scripted_child>(const child_request&)> script;
   /// Whether a cancelled child is reported as such at once.
   bool obeys_cancel = true;
+  bool obeys_terminate = true;
   size_t open() const { return promises.size(); }
 
   std::map<uint64_t, caf::typed_response_promise<child_result>> promises;
@@ -224,6 +226,7 @@ struct scripted_measurement {
 struct gpu_memory {
   std::vector<measure_request> requests;
   std::vector<lease_revoke> revoked;
+  std::vector<probe_order> probes;
   /// Nothing: never answered. The default answers at once with a measurement that names attempt,
   /// GPU and token and has no workloads.
   std::function<std::optional<scripted_measurement>(const measure_request&)> script;

@@ -58,7 +58,7 @@ void add_prepare(const prepare_job& work, verdict_status status, ordered_json& a
     for (const auto& t : w.references)
       write_zeros(t.file, t.bytes);
     all.push_back(to_json(prepare_answer{
-      w.uuid, status, status == verdict_status::passed ? "" : "the reference raised"}));
+      w.uuid, status, status == verdict_status::passed ? "" : "the reference raised", {}}));
   }
 }
 

@@ -84,3 +84,19 @@ TEST_CASE("the first heuristic that matches wins") {
   CHECK(kind_of("norm_weight", "binary softmax output", {4, 4}) == distribution::ones);
   CHECK(kind_of("attention_mask", "softmax output", {4, 4}) == distribution::causal_mask);
 }
+
+TEST_CASE(
+  "held-out distributions are standard except where the standard ones are constant or known") {
+  const auto held_out = [](std::string_view name, std::vector<int64_t> shape = {8, 8},
+                          dtype type = dtype::bfloat16) {
+    return choose_held_out_distribution(name, "", type, shape, "");
+  };
+  CHECK(held_out("norm_weight") == input_distribution{distribution::uniform_range, 0.5, 1.5});
+  CHECK(held_out("norm_bias") == input_distribution{distribution::uniform_range, -0.5, 0.5});
+  CHECK(held_out("attention_mask").kind == distribution::scattered_mask);
+  CHECK(held_out("attention_mask", {2, 8}).kind == distribution::mostly_ones);
+  CHECK(held_out("norm_weight", {8}, dtype::float8_e4m3fn).kind == distribution::clamped_normal);
+  for (const char* name :
+    {"x", "weight", "cos", "x_rstd", "A", "A_log", "A_cumsum", "attn_weights"})
+    CHECK(held_out(name) == choose_distribution(name, "", dtype::bfloat16, {8, 8}, ""));
+}

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <doctest/doctest.h>
 #include <limits>
 #include <vector>
@@ -147,4 +148,50 @@ TEST_CASE("integers round to even and saturate") {
   decode_to_float(dtype::int64, bytes, out);
   CHECK(out[3] == 9223372036854775808.0f);
   CHECK(out[4] == -9223372036854775808.0f);
+}
+
+TEST_CASE("many elements decode as one by one, at every length") {
+  std::vector<std::byte> stored(2 * 65536);
+  for (size_t i = 0; i < 65536; ++i) {
+    const auto code = static_cast<uint16_t>(i);
+    std::memcpy(stored.data() + 2 * i, &code, 2);
+  }
+  const auto bits = [](float x) { return std::bit_cast<uint32_t>(x); };
+  std::vector<float> out(65536);
+  decode_to_float(dtype::float16, stored, out);
+  size_t wrong = 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    wrong += bits(out[i]) != bits(float_from_fp16(static_cast<uint16_t>(i)));
+  decode_to_float(dtype::bfloat16, stored, out);
+  for (size_t i = 0; i < out.size(); ++i)
+    wrong += bits(out[i]) != bits(float_from_bf16(static_cast<uint16_t>(i)));
+  decode_to_float(dtype::int16, stored, out);
+  for (size_t i = 0; i < out.size(); ++i)
+    wrong += out[i] != static_cast<float>(static_cast<int16_t>(i));
+  CHECK(wrong == 0);
+  std::vector<std::byte> codes(256);
+  for (size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::byte>(i);
+  for (size_t count = 0; count <= 256; count += count < 40 ? 1 : 27) {
+    CAPTURE(count);
+    const auto in = std::span(codes).first(count);
+    const auto some = std::span(out).first(count);
+    decode_to_float(dtype::int8, in, some);
+    for (size_t i = 0; i < count; ++i)
+      wrong += some[i] != static_cast<float>(static_cast<int8_t>(i));
+    decode_to_float(dtype::boolean, in, some);
+    for (size_t i = 0; i < count; ++i)
+      wrong += some[i] != (i == 0 ? 0.0f : 1.0f);
+    decode_to_float(dtype::float8_e4m3fn, in, some);
+    for (size_t i = 0; i < count; ++i)
+      wrong += bits(some[i]) != bits(float_from_fp8_e4m3fn(static_cast<uint8_t>(i)));
+    decode_to_float(dtype::float8_e5m2, in, some);
+    for (size_t i = 0; i < count; ++i)
+      wrong += bits(some[i]) != bits(float_from_fp8_e5m2(static_cast<uint8_t>(i)));
+    const auto pairs = std::span(out).first(2 * count);
+    decode_to_float(dtype::float4_e2m1, in, pairs);
+    for (size_t i = 0; i < pairs.size(); ++i)
+      wrong += pairs[i] != float_from_fp4(static_cast<uint8_t>(i / 2 >> (i % 2 * 4) & 15));
+    CHECK(wrong == 0);
+  }
 }

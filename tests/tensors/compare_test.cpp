@@ -1,6 +1,9 @@
 #include "tensors/codec.hpp"
 #include "tensors/compare.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
 #include <limits>
@@ -173,4 +176,128 @@ TEST_CASE("the relative error is undefined where tolerance and reference are zer
   const auto out = floats({0, 1}, {0, 1}, none);
   CHECK(out.passed);
   CHECK(out.max_relative_error != out.max_relative_error);
+}
+
+namespace {
+
+/// The rule as the specification states it, one element after the other.
+comparison by_the_book(
+  const std::vector<float>& x, const std::vector<float>& y, const tolerance& allowed) {
+  comparison out;
+  const auto atol = static_cast<float>(allowed.atol);
+  const auto rtol = static_cast<float>(allowed.rtol);
+  bool nan = false;
+  bool inf = false;
+  float absolute = 0;
+  float relative = 0;
+  double norm_x = 0;
+  double norm_y = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (allowed.allow_negative_inf && x[i] == -infinity && y[i] == -infinity)
+      continue;
+    ++out.elements;
+    nan = nan || x[i] != x[i] || y[i] != y[i];
+    inf = inf || std::isinf(x[i]) || std::isinf(y[i]);
+    const float difference = std::fabs(x[i] - y[i]);
+    if (!std::isfinite(difference) || difference > atol + rtol * std::fabs(y[i]))
+      ++out.mismatches;
+    absolute = std::max(absolute, difference);
+    relative = std::max(relative, difference / std::max(std::fabs(y[i]), atol));
+    norm_x += std::fabs(static_cast<double>(x[i]));
+    norm_y += static_cast<double>(y[i] * y[i]);
+  }
+  out.matched_ratio = out.elements == 0
+    ? 1
+    : 1 - static_cast<double>(out.mismatches) / static_cast<double>(out.elements);
+  if (nan || inf) {
+    out.has_nan = nan;
+    out.has_inf = !nan;
+  } else if (norm_x == 0 && norm_y > 0) {
+    out.all_zero_output = true;
+    out.max_absolute_error = out.max_relative_error = static_cast<float>(std::sqrt(norm_y));
+  } else {
+    out.max_absolute_error = absolute;
+    out.max_relative_error = relative;
+    out.passed = out.matched_ratio >= allowed.matched_ratio
+      && !(allowed.error_cap && absolute > *allowed.error_cap);
+  }
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("every length and every kind of number is judged as by the book") {
+  uint32_t state = 1;
+  const auto draw = [&] {
+    state = state * 1664525 + 1013904223;
+    return state >> 8;
+  };
+  for (size_t round = 0; round < 400; ++round) {
+    const size_t count = round < 40 ? round : draw() % 9000;
+    std::vector<float> y(count);
+    std::vector<float> x(count);
+    for (size_t i = 0; i < count; ++i) {
+      y[i] = round % 5 == 0 ? 0.0f : static_cast<float>(draw() % 2001) / 250 - 4;
+      x[i] = y[i] + (draw() % 50 == 0 ? 0.5f : static_cast<float>(draw() % 100) * 1e-4f);
+      if (round % 7 == 1)
+        x[i] = 0;
+    }
+    const float specials[] = {infinity, -infinity, nan_value, 3e38f, -3e38f};
+    if (round % 3 == 2 && count > 0)
+      for (uint32_t k = draw() % 3; k > 0; --k) {
+        const size_t at = draw() % count;
+        x[at] = specials[draw() % 5];
+        if (draw() % 2 == 0)
+          y[at] = draw() % 2 == 0 ? x[at] : specials[draw() % 5];
+      }
+    tolerance allowed;
+    allowed.atol = round % 4 == 3 ? 0.001 : 0.01;
+    allowed.allow_negative_inf = round % 2 == 0;
+    if (round % 6 == 0)
+      allowed.error_cap = 0.4;
+    CAPTURE(round);
+    CAPTURE(count);
+    auto found = floats(x, y, allowed);
+    found.miss_tiles = {};
+    CHECK(found == by_the_book(x, y, allowed));
+  }
+}
+
+TEST_CASE("tiles of any shape hold what a division per element gives") {
+  for (const auto& shape : std::vector<std::vector<int64_t>>{
+         {1, 1}, {3, 5}, {5, 3}, {7, 8}, {16, 9}, {100, 1}, {1, 100}, {2, 3, 2049}, {513, 13}}) {
+    const auto count = static_cast<size_t>(element_count(shape).value());
+    const std::vector<float> x(count, 9);
+    const std::vector<float> y(count, 1);
+    const auto found = floats(x, y, {}, shape);
+    const auto columns = static_cast<size_t>(shape.back());
+    std::array<uint32_t, 64> expected{};
+    for (size_t i = 0; i < count; ++i)
+      ++expected[i / columns * 8 / (count / columns) * 8 + i % columns * 8 / columns];
+    CHECK(found.miss_tiles == expected);
+  }
+}
+
+TEST_CASE("whoever holds the files hears how far the comparison is") {
+  const std::vector<float> x((uint64_t{40} << 20) / sizeof(float), 1);
+  std::vector<uint64_t> seen;
+  const auto bytes = std::as_bytes(std::span{x});
+  const auto out = compare(dtype::float32, {static_cast<int64_t>(x.size())}, bytes, bytes, {},
+    [&](uint64_t done) { seen.push_back(done); });
+  CHECK(out.passed);
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0] == uint64_t{16} << 20);
+  CHECK(seen[1] == uint64_t{32} << 20);
+  CHECK(seen[2] == bytes.size());
+}
+
+TEST_CASE("narrow integers and bools that differ are seen too") {
+  const std::vector<std::byte> a{std::byte{1}, std::byte{0}};
+  const std::vector<std::byte> b{std::byte{0}, std::byte{0}};
+  for (dtype type : {dtype::boolean, dtype::int8}) {
+    CHECK(compare(type, {2}, a, b, {}).integer_exact_mismatch);
+    CHECK_FALSE(compare(type, {2}, a, a, {}).integer_exact_mismatch);
+  }
+  CHECK(compare(dtype::int16, {1}, a, b, {}).integer_exact_mismatch);
+  CHECK_FALSE(compare(dtype::float8_e4m3fn, {2}, a, b, {}).integer_exact_mismatch);
 }

@@ -44,12 +44,17 @@ constexpr distribution all_kinds[] = {distribution::normal, distribution::unifor
   distribution::cumsum_negative, distribution::uniform_range, distribution::softmax_rows,
   distribution::scaled_normal, distribution::clamped_normal, distribution::fp4_normal};
 
+/// Those of the held-out set only: apart, because the digest below is of the others.
+constexpr distribution held_out_kinds[] = {distribution::scattered_mask, distribution::mostly_ones};
+
 } // namespace
 
 TEST_CASE("any window holds the same bytes as its place in the whole tensor") {
   const std::vector<int64_t> shape{7, 18, 26};
   const uint64_t elements = *element_count(shape);
-  for (distribution kind : all_kinds) {
+  std::vector<distribution> kinds(std::begin(all_kinds), std::end(all_kinds));
+  kinds.insert(kinds.end(), std::begin(held_out_kinds), std::end(held_out_kinds));
+  for (distribution kind : kinds) {
     for (dtype type : {dtype::float32, dtype::bfloat16, dtype::int8, dtype::float4_e2m1}) {
       const input_distribution from{kind, -2, 2};
       const auto whole = bytes_of(from, type, shape);
@@ -181,4 +186,49 @@ TEST_CASE("the other distributions keep their promises") {
 TEST_CASE("empty and 0-dimensional tensors can be drawn") {
   CHECK(bytes_of({distribution::softmax_rows, 0, 0}, dtype::float32, {3, 0}).empty());
   CHECK(bytes_of({distribution::scaled_normal, 0, 0}, dtype::float32, {}).size() == 4);
+}
+
+TEST_CASE("a scattered mask leaves the diagonal open and masks half of the rest, on both sides") {
+  const auto values = values_of({distribution::scattered_mask, 0, 0}, dtype::float32, {3, 64, 64});
+  size_t masked_above = 0;
+  size_t masked_below = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t row = i / 64 % 64;
+    const size_t column = i % 64;
+    CHECK((values[i] == 0 || values[i] == -std::numeric_limits<float>::max()));
+    if (row == column)
+      CHECK(values[i] == 0);
+    else if (values[i] != 0)
+      ++(column > row ? masked_above : masked_below);
+  }
+  const double half = 3 * 63 * 64 / 4.0;
+  CHECK(static_cast<double>(masked_above) == doctest::Approx(half).epsilon(0.05));
+  CHECK(static_cast<double>(masked_below) == doctest::Approx(half).epsilon(0.05));
+}
+
+TEST_CASE("the held-out binary mask is 1 three times of four") {
+  const auto values = values_of({distribution::mostly_ones, 0, 1}, dtype::bfloat16, {100, 100});
+  double ones = 0;
+  for (float x : values) {
+    CHECK((x == 0 || x == 1));
+    ones += x;
+  }
+  CHECK(ones / 1e4 == doctest::Approx(0.75).epsilon(0.02));
+}
+
+TEST_CASE("a number is the only element of a 0-dimensional tensor, exact for integers") {
+  const input_distribution wide{distribution::uniform_int, -1024, 1023};
+  for (dtype type : {dtype::int64, dtype::int32, dtype::int16, dtype::float64, dtype::float32,
+         dtype::float16, dtype::bfloat16, dtype::float8_e4m3fn}) {
+    CAPTURE(name(type));
+    const auto element = values_of(wide, type, {});
+    const auto drawn = generate_number(wide, type, key);
+    CHECK(drawn.number == static_cast<double>(element[0]));
+    CHECK(drawn.is_integer == !is_float(type));
+    if (drawn.is_integer)
+      CHECK(static_cast<double>(drawn.integer) == drawn.number);
+  }
+  const auto flag = generate_number({distribution::uniform_bool, 0, 1}, dtype::boolean, key);
+  CHECK((flag.integer == 0 || flag.integer == 1));
+  CHECK(generate_number({distribution::ones, 0, 0}, dtype::float4_e2m1, key).number == 1);
 }

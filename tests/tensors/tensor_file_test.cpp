@@ -68,3 +68,48 @@ TEST_CASE_FIXTURE(temporary_folder, "an empty tensor has a file, and a map can b
   CHECK(target.bytes().size() == 8);
   CHECK(target.bytes()[7] == std::byte{3});
 }
+
+TEST_CASE_FIXTURE(temporary_folder, "a file that is filled in place appears when it is committed") {
+  const auto file = path / "x.bin";
+  {
+    auto made = new_tensor_file::create(file, 10000);
+    REQUIRE_MESSAGE(made, made.error().what);
+    REQUIRE(made->bytes().size() == 10000);
+    for (size_t i = 0; i < 10000; ++i)
+      made->bytes()[i] = static_cast<std::byte>(i * 7);
+    CHECK_FALSE(std::filesystem::exists(file));
+    auto moved = std::move(*made);
+    REQUIRE(moved.commit());
+  }
+  auto mapped = mapped_file::open(file);
+  REQUIRE(mapped);
+  REQUIRE(mapped->bytes().size() == 10000);
+  CHECK(mapped->bytes()[9999] == static_cast<std::byte>(9999 * 7 % 256));
+  auto empty = new_tensor_file::create(path / "empty.bin", 0);
+  REQUIRE(empty);
+  CHECK(empty->commit());
+  CHECK(mapped_file::open(path / "empty.bin", 0));
+}
+
+TEST_CASE_FIXTURE(temporary_folder, "a file that is not committed leaves nothing") {
+  {
+    auto made = new_tensor_file::create(path / "x.bin", 100);
+    REQUIRE(made);
+  }
+  CHECK(std::filesystem::is_empty(path));
+  CHECK(new_tensor_file::create(path / "no" / "x.bin", 1).error().code == errc::not_found);
+  // More than any disk has: an error now, not a signal later.
+  CHECK(new_tensor_file::create(path / "x.bin", uint64_t{1} << 60).error().code == errc::io_failed);
+  CHECK(std::filesystem::is_empty(path));
+}
+
+TEST_CASE_FIXTURE(temporary_folder, "bytes that were let go read the same again") {
+  const auto file = path / "x.bin";
+  REQUIRE(write_tensor_file(file, std::vector<std::byte>(100000, std::byte{5})));
+  auto mapped = mapped_file::open(file, 100000);
+  REQUIRE(mapped);
+  mapped->release(50000);
+  mapped->release(uint64_t{1} << 40);
+  for (std::byte each : mapped->bytes())
+    REQUIRE(each == std::byte{5});
+}

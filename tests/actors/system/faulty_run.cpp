@@ -60,6 +60,7 @@ struct faulty_run : actor_fixture {
   /// die.
   uint64_t children_bad = 0, candidates_bad = 0, workers_bad = 0;
   size_t runners = 0;
+  std::map<uint32_t, uint32_t> gpu_starts;
   size_t journal_fails_after = 0;
   std::chrono::nanoseconds journal_delay{0};
   attempt_limits limits;
@@ -98,6 +99,7 @@ struct faulty_run : actor_fixture {
     limits.judge = 20s;
     limits.report = 10s;
     children->obeys_cancel = !happens(20);
+    children->obeys_terminate = children->obeys_cancel && !happens(30);
     children->script = [this](const child_request& what) { return child(what); };
   }
   ~faulty_run() { last.clear(); }
@@ -164,9 +166,10 @@ struct faulty_run : actor_fixture {
       gpu_lease_config config;
       config.table.caps.fill(10s);
       config.table.verify_limit = 30s;
+      config.table.ttl = 6s;
       config.policy = make_fifo_policy();
       for (uint32_t i = 0; i < out.gpus; ++i)
-        config.gpus.push_back({gpu_name(i), "h200", 0});
+        config.gpus.push_back({.name = gpu_name(i), .model = "h200"});
       config.events = peers.events;
       return system.spawn<gpu_lease>(std::move(config));
     };
@@ -210,6 +213,8 @@ struct faulty_run : actor_fixture {
       config.gpu = index;
       config.name = gpu_name(index);
       config.model = "h200";
+      config.boot = "1." + std::to_string(++gpu_starts[index]);
+      config.ttl = 6s;
       config.broker = peers.lease;
       config.child_front = peers.child_front;
       config.events = peers.events;
@@ -253,9 +258,9 @@ struct faulty_run : actor_fixture {
     auto interrupts = happens(20) ? 1 + draw(2) : 0;
     for (uint64_t i = 0; i < strikes; ++i) {
       time.run_for(std::chrono::milliseconds{draw(20'000)});
-      // A child that outlives its executor must obey: nobody else watches it.
-      auto who = std::vector<std::string>{
-        "compiler", "oracle", "proposer", "worker", "gpu"}[draw(children->obeys_cancel ? 5 : 4)];
+      // Also with children that die slowly: the next executor waits for those of the last one.
+      auto who =
+        std::vector<std::string>{"compiler", "oracle", "proposer", "worker", "gpu"}[draw(5)];
       if (out.ends.empty() && last[who])
         caf::anon_send_exit(last[who], caf::exit_reason::kill);
     }

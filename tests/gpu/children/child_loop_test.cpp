@@ -71,6 +71,22 @@ TEST_CASE_FIXTURE(child_fixture, "a child that is cancelled is killed and answer
   CHECK(answer_of(answer).end == child_end::cancelled);
 }
 
+TEST_CASE_FIXTURE(
+  child_fixture, "a child that is terminated gets SIGTERM, and its end is its own") {
+  auto request = fake("hang");
+  auto answer = start(request);
+  loop.terminate(request.id);
+  auto ended = answer_of(answer);
+  // Still in the queue, it is taken out of it.
+  if (ended.end != child_end::cancelled) {
+    CHECK(ended.end == child_end::no_done);
+    CHECK(ended.status == 128 + 15);
+  }
+  CHECK_FALSE(ended.group_left);
+  loop.terminate(4711);
+  CHECK(run(fake("good")).end == child_end::done);
+}
+
 TEST_CASE_FIXTURE(child_fixture, "to cancel a child that does not exist is no error") {
   loop.cancel(4711);
   CHECK(run(fake("good")).end == child_end::done);

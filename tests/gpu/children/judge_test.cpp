@@ -104,6 +104,67 @@ TEST_CASE_FIXTURE(judge_fixture, "zeros and NaN are named as what they are") {
   CHECK(found.workloads[1].detail.find("NaN") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(judge_fixture, "where the misses lie is said in words") {
+  std::vector<float> reference(64 * 64, 1);
+  auto tail = reference;
+  for (size_t row = 0; row < 64; ++row)
+    tail[row * 64 + 63] = 0;
+  write("ref", reference);
+  write("tail", tail);
+  judge_workload work;
+  work.uuid = "w";
+  work.outputs = {{{"y", dtype::float32, {64, 64}, 64 * 64 * 4, "tail"}, "ref"}};
+  what.judge.workloads.push_back(work);
+  const auto found = judge();
+  CHECK(found.workloads[0].status == verdict_status::incorrect_numerical);
+  CHECK(found.workloads[0].detail
+    == "`y`: 64 of 4096 elements miss the tolerance, largest error 1; misses cluster in the last "
+       "columns");
+}
+
+TEST_CASE_FIXTURE(
+  judge_fixture, "integers that the rule cannot tell apart are a warning, no failure") {
+  const std::vector<int64_t> reference{16777216, 5};
+  const std::vector<int64_t> near{16777217, 5};
+  REQUIRE(write_tensor_file(folder.file("ref"), bytes_of(reference)));
+  REQUIRE(write_tensor_file(folder.file("near"), bytes_of(near)));
+  for (const auto& [uuid, file] : {std::pair{"w-near", "near"}, std::pair{"w-same", "ref"}}) {
+    judge_workload work;
+    work.uuid = uuid;
+    work.outputs = {{{"y", dtype::int64, {2}, 16, file}, "ref"}};
+    what.judge.workloads.push_back(work);
+  }
+  const auto found = judge();
+  CHECK(found.workloads[0].status == verdict_status::passed);
+  CHECK(found.workloads[0].detail.find("warning: `y` holds integers that differ") == 0);
+  CHECK(found.workloads[1].status == verdict_status::passed);
+  CHECK(found.workloads[1].detail.empty());
+}
+
+TEST_CASE_FIXTURE(judge_fixture, "fp8 and packed fp4 outputs are compared as what they mean") {
+  // +-0, 1 and 2 of E4M3; then the pairs (1, 2) and (2, 2) of E2M1.
+  const std::vector<uint8_t> fp8_reference{0x00, 0x38, 0x40};
+  const std::vector<uint8_t> fp8_same{0x80, 0x38, 0x40};
+  const std::vector<uint8_t> fp4_reference{0x42};
+  const std::vector<uint8_t> fp4_other{0x44};
+  REQUIRE(write_tensor_file(folder.file("fp8_ref"), bytes_of(fp8_reference)));
+  REQUIRE(write_tensor_file(folder.file("fp8"), bytes_of(fp8_same)));
+  REQUIRE(write_tensor_file(folder.file("fp4_ref"), bytes_of(fp4_reference)));
+  REQUIRE(write_tensor_file(folder.file("fp4"), bytes_of(fp4_other)));
+  judge_workload work;
+  work.uuid = "w";
+  work.outputs = {{{"a", dtype::float8_e4m3fn, {3}, 3, "fp8"}, "fp8_ref"},
+    {{"b", dtype::float4_e2m1fn_x2, {2}, 1, "fp4"}, "fp4_ref"}};
+  what.judge.workloads.push_back(work);
+  const auto found = judge();
+  REQUIRE(found.workloads[0].outputs.size() == 2);
+  CHECK(found.workloads[0].outputs[0].passed);
+  CHECK_FALSE(found.workloads[0].outputs[1].passed);
+  CHECK(found.workloads[0].outputs[1].mismatches == 1);
+  CHECK(static_cast<double>(found.workloads[0].outputs[1].max_absolute_error) == 1);
+  CHECK(found.workloads[0].detail.find("`b`: 1 of 2") == 0);
+}
+
 TEST_CASE_FIXTURE(judge_fixture, "a job of another kind is not done") {
   what.kind = job_kind::run;
   what.run.device = "mock:h200";

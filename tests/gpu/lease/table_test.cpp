@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(lease_fixture, "a GPU is lent to the next one only after it wa
   REQUIRE(ask(bob));
   CHECK(grants().empty());
   CHECK(table->on_release(0, t, "done", now, out).applied);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
   CHECK(grants().empty());
   REQUIRE(revokes().size() == 1);
   CHECK(revokes()[0].revoke.token == t);
@@ -167,10 +167,10 @@ TEST_CASE_FIXTURE(lease_fixture, "a grant that nobody starts is withdrawn after 
   CHECK(notices()[0].holder == alice);
   CHECK(notices()[0].ended.token == t);
   CHECK(revokes()[0].revoke.token == t);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
   // Too late: the token is dead, whatever the executor says now.
   table->on_activated(0, t, now, out);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
   table->on_verified(0, t, now, out);
   CHECK(grants()[0].granted.granted.token == t + 1);
 }
@@ -202,7 +202,7 @@ TEST_CASE_FIXTURE(
   CHECK(phase() == gpu_phase::active);
   CHECK(out.empty());
   pass_time(5s);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(lease_fixture, "an expired lease is revoked a grace after its term") {
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(lease_fixture, "an expired lease is revoked a grace after its 
   CHECK(revokes().size() == 1);
   CHECK(notices()[0].ended.reason == "expired");
   CHECK(logged("lease_revoke"));
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(lease_fixture, "a GPU that nobody verifies is taken out of service") {
@@ -225,9 +225,9 @@ TEST_CASE_FIXTURE(lease_fixture, "a GPU that nobody verifies is taken out of ser
   table->on_release(0, t, "done", now, out);
   out.clear();
   pass_time(59s);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
   pass_time(1s);
-  CHECK(phase() == gpu_phase::down);
+  CHECK(phase() == gpu_phase::lost);
   CHECK(logged("gpu_down"));
   CHECK_FALSE(table->next_deadline());
 }
@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(
   REQUIRE(ask(bob));
   out.clear();
   table->on_device_down(0, "fell off the bus", now, out);
-  CHECK(phase() == gpu_phase::down);
+  CHECK(phase() == gpu_phase::lost);
   REQUIRE(notices().size() == 1);
   CHECK(notices()[0].holder == alice);
   table->on_device_down(0, "again", now, out);
@@ -269,7 +269,7 @@ TEST_CASE_FIXTURE(lease_fixture, "a repeated report that a GPU is up changes not
   out.clear();
   table->on_device_up(0, now, out);
   CHECK(out.empty());
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(lease_fixture, "the death of a holder ends its leases and its waits") {
@@ -278,7 +278,7 @@ TEST_CASE_FIXTURE(lease_fixture, "the death of a holder ends its leases and its 
   REQUIRE(ask(bob));
   out.clear();
   table->on_holder_down(alice, now, out);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
   CHECK(revokes().size() == 1);
   CHECK(notices().empty());
   CHECK(table->snapshot().waiting == 1);
@@ -306,7 +306,7 @@ TEST_CASE_FIXTURE(lease_fixture, "a cancellation that crosses its grant ends the
   REQUIRE(ask(alice, 5));
   CHECK(phase() == gpu_phase::granted);
   CHECK(table->on_cancel(alice, 5, now, out).applied);
-  CHECK(phase() == gpu_phase::verifying);
+  CHECK(phase() == gpu_phase::releasing);
 }
 
 TEST_CASE_FIXTURE(
@@ -490,17 +490,17 @@ TEST_CASE_FIXTURE(lease_fixture, "draining tells all who wait and lets the runni
   CHECK(phase() == gpu_phase::free);
 }
 
-TEST_CASE_FIXTURE(lease_fixture, "the policy is charged once for each lease, clean-up included") {
-  start(1, {}, "stride");
+TEST_CASE_FIXTURE(lease_fixture, "a flow is charged once for each lease, clean-up included") {
   auto t = active_lease(alice);
   now = 10s;
   table->on_release(0, t, "done", now, out);
   now = 17s;
   table->on_verified(0, t, now, out);
   table->on_verified(0, t, now, out);
-  // 17 s in units of 1/1024 ns.
-  auto charged = fmt::format(" {}\n", int64_t{17'000'000'000} * 1024);
-  CHECK(table->policy().save().find(charged) != std::string::npos);
+  auto usage = table->snapshot().usage;
+  REQUIRE(usage.size() == 1);
+  CHECK(usage[0].held_ns == 17'000'000'000u);
+  CHECK(usage[0].leases == 1);
 }
 
 TEST_CASE_FIXTURE(lease_fixture, "every transition is one line, and its data is sorted JSON") {
@@ -516,7 +516,7 @@ TEST_CASE_FIXTURE(lease_fixture, "every transition is one line, and its data is 
   CHECK(lines[0].entry.attempt == "p/cuda/1");
   CHECK(lines[0].entry.t == 3s);
   CHECK(lines[0].entry.data
-    == R"({"agent":"agent-1","class":"timing","held_ns":3000000000,"request":1,"ticket":1})");
+    == R"({"agent":"agent-1","class":"timing","held_ns":3000000000,"holder":1,"request":1,"ticket":1})");
   CHECK(lines[1].entry.kind == "gpu_free");
 }
 

@@ -1,0 +1,151 @@
+#include "cli/verb.hpp"
+#include "gpu/lease/policy.hpp"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <sstream>
+
+namespace gristmill {
+
+namespace {
+
+/// Values of the flags of `run`; what was not given stays empty, so that the layers below show.
+struct run_flags {
+  run_settings given;
+  // As texts: CLI11 takes a number that is too large, or negative, for another one.
+  std::string workers;
+  std::string seed;
+  std::string config;
+  bool json = false;
+};
+
+/// "fifo: …" a line for each policy, with its parameters.
+std::string catalogue_text() {
+  std::string out;
+  for (const auto& policy : policy_catalogue()) {
+    out += "  " + policy.name;
+    for (size_t i = 0; i < policy.parameters.size(); ++i) {
+      const auto& p = policy.parameters[i];
+      out += (i == 0 ? "(" : ", ") + p.name;
+      if (!p.fallback.empty())
+        out += "=" + p.fallback;
+    }
+    out += (policy.parameters.empty() ? "" : ")") + std::string(": ") + policy.what + "\n";
+  }
+  return out;
+}
+
+void add_run(CLI::App& app, run_flags& flags) {
+  auto& s = flags.given;
+  app.add_option("problem", s.problems,
+    "names of built-in problems or folders in SOL-ExecBench form; default: all built-in ones");
+  app.add_option("--gpus", s.gpus, "mock:MODEL[:COUNT] or sleep:TIME:COUNT, several with commas");
+  app.add_option("--workers", flags.workers, "agents that work at once");
+  app.add_option("--budget", s.budget, "10m, 500attempts or 600gpu-s; once for each kind")
+    ->expected(1)
+    ->allow_extra_args(false)
+    ->take_all();
+  app.add_option("--seed", flags.seed, "makes inputs and search repeatable");
+  app.add_option("--out", s.out, "the run directory; default: runs/<time>-<name>");
+  app.add_flag("--json", flags.json, "the table as JSON");
+  app.add_option("--proposer", s.proposer, "template, scripted or sleep");
+  app.add_option("--candidate", s.candidates, "[PROBLEM=]FILE.cu with FILE.plan.json beside it")
+    ->expected(1)
+    ->allow_extra_args(false)
+    ->take_all();
+  app.add_option("--bounds", s.bounds, "baselines and floors from a file");
+  app.add_option("--oracle", s.oracle, "auto, native or torch");
+  app.add_option("--python", s.python, "interpreter of the torch oracle");
+  app.add_option("--toolchain", s.toolchain, "auto or clang");
+  app.add_option("--lease-policy", s.lease_policy,
+    "who gets a free GPU: one policy, or a tree such as 'stride(by=problem)/fifo' "
+    "(docs/lease-policies.md)\n"
+      + catalogue_text());
+  app.add_option("--config", flags.config, "settings from a TOML file");
+}
+
+result<std::string> text_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in)
+    return fail(errc::not_found, "--config " + file + ": cannot be read");
+  return text.str();
+}
+
+template <class Number>
+result<Number> whole_number(const std::string& flag, const std::string& text) {
+  Number value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    return fail(errc::invalid_input,
+      flag + " " + text + ": must be a whole number from 0 to "
+        + std::to_string(std::numeric_limits<Number>::max()));
+  return value;
+}
+
+/// Flag over environment over file over default.
+result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
+  run_arguments out;
+  out.json = flags.json;
+  auto& s = out.settings;
+  if (!flags.config.empty()) {
+    auto text = text_of(flags.config);
+    if (!text)
+      return pass(text);
+    if (auto applied = apply_toml(s, *text, flags.config); !applied)
+      return pass(applied);
+  }
+  if (auto applied = apply_environment(s, [](const char* name) { return std::getenv(name); });
+      !applied)
+    return pass(applied);
+  const auto& g = flags.given;
+  auto take = [&app](const char* flag, auto& to, const auto& from) {
+    if (app.count(flag) != 0)
+      to = from;
+  };
+  take("problem", s.problems, g.problems);
+  take("--gpus", s.gpus, g.gpus);
+  take("--budget", s.budget, g.budget);
+  take("--out", s.out, g.out);
+  take("--proposer", s.proposer, g.proposer);
+  take("--candidate", s.candidates, g.candidates);
+  take("--bounds", s.bounds, g.bounds);
+  take("--oracle", s.oracle, g.oracle);
+  take("--python", s.python, g.python);
+  take("--toolchain", s.toolchain, g.toolchain);
+  take("--lease-policy", s.lease_policy, g.lease_policy);
+  if (app.count("--workers") != 0) {
+    auto workers = whole_number<uint32_t>("--workers", flags.workers);
+    if (!workers)
+      return pass(workers);
+    if (*workers == 0)
+      return fail(errc::invalid_input, "--workers 0: at least one worker is needed");
+    s.workers = *workers;
+  }
+  if (app.count("--seed") != 0) {
+    auto seed = whole_number<uint64_t>("--seed", flags.seed);
+    if (!seed)
+      return pass(seed);
+    s.seed = *seed;
+  }
+  return out;
+}
+
+} // namespace
+
+void add_run_verb(CLI::App& root, verbs& all) {
+  auto* app = root.add_subcommand("run", "the main job: find correct, faster kernels");
+  auto flags = std::make_shared<run_flags>();
+  add_run(*app, *flags);
+  all.push_back({app, [app, flags] {
+                   auto arguments = layered(*app, *flags);
+                   return arguments ? run_command(*arguments) : complain(arguments.error());
+                 }});
+}
+
+} // namespace gristmill

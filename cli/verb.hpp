@@ -1,0 +1,50 @@
+#pragma once
+
+#include "cli/commands.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace gristmill {
+
+/// A command of the program: its place among the commands, and what it does once its flags are
+/// read.
+struct verb {
+  const CLI::App* app = nullptr;
+  std::function<exit_code()> run;
+};
+
+using verbs = std::vector<verb>;
+
+/// The command that only groups others, such as `problem`; made by the first who asks for it.
+CLI::App& verb_group(CLI::App& root, const std::string& name, const std::string& description);
+
+// One file a verb: `add_x_verb` stands in cli/x.cpp, declares the flags and leaves the rest to a
+// plain function. A new verb is one line here and one in main.cpp.
+
+void add_run_verb(CLI::App& root, verbs& all);
+void add_report_verb(CLI::App& root, verbs& all);
+void add_doctor_verb(CLI::App& root, verbs& all);
+void add_problem_list_verb(CLI::App& root, verbs& all);
+void add_problem_check_verb(CLI::App& root, verbs& all);
+void add_problem_show_verb(CLI::App& root, verbs& all);
+void add_problem_reference_verb(CLI::App& root, verbs& all);
+void add_solution_check_verb(CLI::App& root, verbs& all);
+void add_trace_check_verb(CLI::App& root, verbs& all);
+void add_convert_verb(CLI::App& root, verbs& all);
+void add_broker_verb(CLI::App& root, verbs& all);
+void add_lease_verb(CLI::App& root, verbs& all);
+void add_leases_verb(CLI::App& root, verbs& all);
+
+/// Becomes the small program `gristmill-lease` with these arguments (ended by a null pointer).
+/// Answers only when that failed: the exit code.
+int become_lease_program(char** arguments);
+void add_score_verb(CLI::App& root, verbs& all);
+void add_export_verb(CLI::App& root, verbs& all);
+
+} // namespace gristmill

@@ -1,0 +1,1 @@
+// host, from beside
