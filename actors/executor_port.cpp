@@ -1,7 +1,6 @@
 #include "actors/executor_port.hpp"
 
 #include <fmt/format.h>
-#include <memory>
 
 namespace gristmill {
 
@@ -70,27 +69,39 @@ void executor_port::renew(uint64_t token, std::chrono::nanoseconds idle, answere
   command_(broker_, std::move(what), std::move(then));
 }
 
-void executor_port::finish(
-  uint64_t token, std::string reason, lease_outcome outcome, probe_report found, finished then) {
+executor_port::release_mark executor_port::release(
+  uint64_t token, std::string reason, lease_outcome outcome) {
+  auto released = std::make_shared<bool>(false);
+  if (!broker_)
+    return released;
+  lease_command what;
+  what.verb = lease_verb::release;
+  what.gpu = gpu_;
+  what.token = token;
+  what.reason = std::move(reason);
+  what.outcome = outcome;
+  command_(broker_, std::move(what), [released](const lease_ack& ack) { *released = ack.applied; });
+  return released;
+}
+
+void executor_port::verified(
+  uint64_t token, probe_report found, release_mark released, finished then) {
   if (!broker_) {
     then(false);
     return;
   }
-  lease_command release;
-  release.verb = lease_verb::release;
-  release.gpu = gpu_;
-  release.token = token;
-  release.reason = std::move(reason);
-  release.outcome = outcome;
-  // The broker answers in the order of the questions: the second answer is the last one.
-  auto valid = std::make_shared<bool>(false);
   auto passed = found.outcome != probe_outcome::failed;
-  command_(broker_, std::move(release),
-    [valid, passed](const lease_ack& ack) { *valid = ack.applied && passed; });
   auto what = report_of(device_state::verified, token);
   what.probe = std::move(found);
-  report_(
-    broker_, std::move(what), [valid, then = std::move(then)](const lease_ack&) { then(*valid); });
+  // The broker answers in the order of the questions, so the release has been answered before.
+  report_(broker_, std::move(what),
+    [released = std::move(released), passed, then = std::move(then)](
+      const lease_ack&) { then(*released && passed); });
+}
+
+void executor_port::finish(
+  uint64_t token, std::string reason, lease_outcome outcome, finished then) {
+  verified(token, {}, release(token, std::move(reason), outcome), std::move(then));
 }
 
 void executor_port::close() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@ public:
   using answered = std::function<void(const lease_ack&)>;
   /// `still_valid` is false when the lease had been taken back, or the broker is gone.
   using finished = std::function<void(bool still_valid)>;
+  using release_mark = std::shared_ptr<bool>;
 
   /// `boot` names this start of the executor: a device that was lost comes back only under another
   /// one.
@@ -48,10 +50,14 @@ public:
   void probed(probe_report found);
   /// The work goes on; `idle` tells how long no GPU work has been going on.
   void renew(uint64_t token, std::chrono::nanoseconds idle, answered then);
-  /// Gives the lease back and says that nothing of it runs any more; `then` follows when both have
-  /// been answered. A lease whose device does not pass its probe is not valid.
-  void finish(
-    uint64_t token, std::string reason, lease_outcome outcome, probe_report found, finished then);
+  /// Gives the lease back. What it answers tells whether that was applied, once a later question
+  /// has been answered; `verified` reads it.
+  release_mark release(uint64_t token, std::string reason, lease_outcome outcome);
+  /// Says that nothing of a released lease runs any more; `then` follows when both have been
+  /// answered. A lease whose device has failed its probe is not valid.
+  void verified(uint64_t token, probe_report found, release_mark released, finished then);
+  /// Both at once, for a device at which there is nothing to look.
+  void finish(uint64_t token, std::string reason, lease_outcome outcome, finished then);
 
   /// To be called from `on_exit`: drops all handles.
   void close();

@@ -49,6 +49,7 @@ void gpu_lease::on_exit() {
   holder_ids_.clear();
   holders_.clear();
   executors_.clear();
+  settings_.on_rerun = nullptr;
   settings_.events.close();
 }
 

@@ -108,6 +108,9 @@ using planner_actor = caf::typed_actor<
   sig<void, drain_request>, sig<planner_snapshot, planner_query>, sig<void, start_working>,
   // From the supervisor: the oracle was replaced.
   sig<void, peer_restarted, caf::strong_actor_ptr>,
+  // From the supervisor: this candidate failed only because of its GPU. Duplicates, unknown ones
+  // and late ones are logged and change nothing.
+  sig<void, rerun_request>,
   // INTERNAL: a budget or a deadline fell due.
   sig<void, tick>>;
 
@@ -128,6 +131,8 @@ using supervisor_actor = caf::typed_actor<sig<void, start_working>,
   sig<void, drain_request>,
   // For the progress line; passed on to the planner.
   sig<planner_snapshot, planner_query>,
+  // From the broker, which is started before the planner; passed on to it.
+  sig<void, rerun_request>,
   // INTERNAL: a restart or the end of a grace period fell due.
   sig<void, tick>>;
 

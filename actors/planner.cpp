@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
+#include <utility>
 
 namespace gristmill {
 
@@ -71,6 +72,7 @@ planner_actor::behavior_type planner::make_behavior() {
       oracle_gone_ = false;
       prepare_more();
     },
+    [this](const rerun_request& request) { on_rerun(request); },
     [this](const tick&) {
       // With nobody waiting, nobody would ask the mind.
       mind_.drain(fmt::format("the wall-clock budget of {} s is spent",
@@ -161,6 +163,8 @@ event planner::about(const attempt_summary& summary, const planner_note& note) c
   nlohmann::json data{{"kind", to_string(summary.kind)}, {"worker", summary.worker},
     {"outcome", to_string(summary.outcome)}, {"key", summary.candidate.key},
     {"gpu_ns", summary.gpu_ns}, {"improved", note.improved}};
+  if (!note.rerun_of.empty())
+    data["rerun_of"] = note.rerun_of;
   if (summary.outcome == attempt_outcome::judged) {
     data["status"] = to_string(summary.status);
     data["objective_ns"] = summary.objective_ns;
@@ -184,12 +188,24 @@ void planner::on_summary(const attempt_summary& summary) {
   serve();
 }
 
+void planner::on_rerun(const rerun_request& request) {
+  auto note = mind_.on_rerun(request, now());
+  config_.events.note(this,
+    {.kind = note.accepted ? "rerun_planned" : "rerun_refused",
+      .problem = request.problem,
+      .attempt = request.attempt,
+      .candidate = request.candidate,
+      .reason = note.reason});
+  serve();
+}
+
 void planner::note_finished_problems() {
   for (const auto& p : mind_.problems()) {
     auto& noted = finished_noted_[p.name];
-    if (p.state != problem_state::finished || noted)
+    // A re-run opens a finished problem once more, and then its best may be another one.
+    bool noted_before = std::exchange(noted, p.state == problem_state::finished);
+    if (!noted || noted_before)
       continue;
-    noted = true;
     nlohmann::json data{{"best", p.best.hash}, {"best_ns", p.best_ns}};
     config_.events.note(this,
       {.kind = "problem_finished", .problem = p.name, .reason = p.reason, .data = text_of(data)});

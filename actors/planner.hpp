@@ -50,6 +50,7 @@ private:
   void on_oracle_gone(const std::string& problem, const oracle_actor& asked);
   void watch_worker(const std::string& worker, const caf::strong_actor_ptr& handle);
   void on_summary(const attempt_summary& summary);
+  void on_rerun(const rerun_request& request);
   /// Serves the waiting workers, notes what finished, tells the end.
   void serve();
   void note_finished_problems();

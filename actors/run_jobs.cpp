@@ -280,29 +280,22 @@ measure_steps runner_steps(run_context_ptr context) {
     child->folder.keep();
     return std::move(child->request);
   };
-  out.canary = [context](std::chrono::nanoseconds deadline) -> result<child_request> {
-    // Nothing to measure: the runner, its jail and the mock device have to come up and say so.
-    job what;
-    what.kind = job_kind::run;
-    what.token = 1; // Of no lease: the job only needs one.
-    what.run.device = "mock:" + context->device_model;
-    what.run.instruction_limit = context->instruction_limit;
-    what.run.samples = 1;
-    auto child = make_child_job(
-      *context, child_profile::runner, "gristmill-runner", std::move(what), deadline);
-    if (!child)
-      return pass(child);
-    child->folder.keep();
-    return std::move(child->request);
-  };
-  out.canary_end = [](const child_request& child, const child_result& ended) -> probe_report {
-    std::error_code error; // What stays behind goes with the run's scratch.
-    std::filesystem::remove_all(child.job_directory, error);
-    if (ended.end == child_end::done)
-      return {};
-    auto text = describe_end("the canary", ended);
-    auto house = ended.end == child_end::could_not_start || ended.end == child_end::cancelled;
-    return {house ? probe_outcome::could_not : probe_outcome::failed, text};
+  out.command = [context](const std::vector<std::string>& command,
+                  std::chrono::nanoseconds deadline) -> result<probe_child> {
+    auto id = context->child_ids->fetch_add(1);
+    auto folder =
+      job_directory::create(context->jobs().string(), "probe-" + std::to_string(id));
+    if (!folder)
+      return pass(folder);
+    probe_child child;
+    child.request.id = id;
+    child.request.profile = child_profile::runner;
+    child.request.argv = command;
+    child.request.job_directory = folder->path();
+    child.request.nonce = "none"; // It says nothing on descriptor 3.
+    child.request.deadline = deadline;
+    child.folder = std::make_shared<job_directory>(std::move(*folder));
+    return child;
   };
   out.end = [context](const measure_request& request, const child_request& child,
               const child_result& ended) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
@@ -128,16 +129,20 @@ std::vector<workload_yardstick> scorer::yardsticks(const std::string& problem) c
 
 caf::result<verdict> scorer::judge(const judge_request& request) {
   const auto& measured = request.measured;
-  auto& fence = fences_[measured.gpu];
-  if (measured.token <= fence) {
-    if (measured.token < fence)
-      remove_outputs(measured); // Of the same token they may be those that are being judged.
+  // 0 is no token, whatever the part.
+  auto& fence =
+    fences_.try_emplace(measured.gpu, 0, std::numeric_limits<uint32_t>::max()).first->second;
+  std::pair<uint64_t, uint32_t> at{measured.token, measured.part};
+  if (at <= fence) {
+    if (at < fence)
+      remove_outputs(measured); // Of the same part they may be those that are being judged.
     return to_error({errc::lease_expired,
       "a measurement of GPU " + std::to_string(measured.gpu) + " under token "
-        + std::to_string(measured.token) + " is too late: token " + std::to_string(fence)
+        + std::to_string(at.first) + ", part " + std::to_string(at.second) + ", is too late: token "
+        + std::to_string(fence.first) + ", part " + std::to_string(fence.second)
         + " has been seen"});
   }
-  fence = measured.token;
+  fence = at;
   auto reply = make_response_promise<verdict>();
   auto work = build_judge_job(*config_.context, request);
   if (!work) {

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gristmill {
@@ -20,10 +21,11 @@ struct scorer_config {
 };
 
 /// Judges: has outputs compared with references by a judge child, then decides from its counts.
-/// Owner of T_b, floors and the highest token of each GPU that it has seen: what comes under that
-/// one again or under an older one is refused, however it was delayed, doubled or overtaken. A
-/// measurement whose lease was taken back or tainted does not come this far: its executor withholds
-/// it. A verdict is told only after it is on disk.
+/// Owner of T_b, floors and the highest token and part of each GPU that it has seen: what comes
+/// under these again or under older ones is refused, however it was delayed, doubled or overtaken;
+/// so the parts of one lease are to be given here in their order. A measurement whose lease was
+/// taken back or tainted does not come this far: its executor withholds it. A verdict is told only
+/// after it is on disk.
 class scorer final : public scorer_actor::base {
 public:
   scorer(caf::actor_config& actor, scorer_config config);
@@ -50,8 +52,8 @@ private:
   std::map<std::string, prepared_problem> prepared_;
   /// T_b by problem and workload.
   std::map<std::string, std::map<std::string, workload_yardstick>> baselines_;
-  /// Highest token seen, by GPU: nothing is judged under it again or under an older one.
-  std::map<uint32_t, uint64_t> fences_;
+  /// Highest token and part seen, by GPU: nothing is judged under them again or under older ones.
+  std::map<uint32_t, std::pair<uint64_t, uint32_t>> fences_;
 };
 
 } // namespace gristmill

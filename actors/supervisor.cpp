@@ -88,6 +88,10 @@ supervisor_actor::behavior_type supervisor::make_behavior() {
           [reply](const caf::error& e) mutable { reply.deliver(e); });
       return reply;
     },
+    [this](const rerun_request& request) {
+      if (peers_.planner && !ending_)
+        seam::tell(this, peers_.planner, request);
+    },
     [this](const tick&) {
       auto now = clock().now();
       restart_due();

@@ -223,7 +223,7 @@ result<void> write_tables(
 }
 
 exit_code export_command(const export_arguments& arguments) {
-  auto directory = run_directory::open(arguments.run);
+  auto directory = open_run(arguments.run);
   if (!directory)
     return complain(directory.error());
   const auto out = arguments.out.empty() ? directory->root() / "export" : fs::path(arguments.out);

@@ -31,6 +31,9 @@ time_spread spread_of(std::vector<nanoseconds> times) {
   return out;
 }
 
+/// What the broker writes when an executor has gone by itself or was sent home.
+constexpr const char* executor_ended = "its executor has ended";
+
 lease_class class_of(const std::string& text) {
   for (auto what : {lease_class::correctness, lease_class::timing, lease_class::profile,
          lease_class::reference, lease_class::official})
@@ -43,12 +46,14 @@ class reader {
 public:
   void take(const event& e) {
     data_ = json::parse(e.data);
+    // Whatever is told of an attempt says that the run still went on.
+    work_seen_ += e.attempt.empty() && e.kind != "gpu_up" ? 0 : 1;
     out.as_of = std::max(out.as_of, e.t);
     out.epoch = std::max<uint64_t>(out.epoch, e.incarnation);
     if (e.kind == "run_started")
       out.policy = text("lease_policy");
     else if (e.kind == "run_ended")
-      out.ended = true;
+      end_run(e);
     else if (e.kind == "alarm" || e.kind == "alarm_over")
       take_alarm(e);
     else if (e.kind == "policy_failed")
@@ -99,10 +104,12 @@ public:
 
 private:
   struct gpu {
-    gpu_snapshot shown;
+    lease_log::gpu_row shown;
     nanoseconds since{0};
     nanoseconds granted{0};
     bool leased = false;
+    /// What `work_seen_` was when it went down.
+    uint64_t down_after = 0;
   };
 
   std::string text(const char* key) const {
@@ -162,6 +169,21 @@ private:
     g.shown.flow = {e.problem, text("agent")};
     g.shown.attempt = e.attempt;
     g.shown.term = time("term_ns");
+  }
+
+  /// A run sends its executors home when all work is done, and the broker has to call each of them
+  /// gone. That is an end and no loss. A GPU that went earlier, or for another reason, stays lost.
+  void end_run(const event& e) {
+    out.ended = true;
+    for (auto& [name, g] : gpus_)
+      if (g.shown.phase == gpu_phase::lost && g.down_after == work_seen_
+        && g.shown.reason == executor_ended) {
+        --out.counts["gpus_lost"];
+        g.shown.phase = gpu_phase::absent;
+        g.shown.ended = true;
+        g.shown.reason = "the run is over";
+        g.since = e.t;
+      }
   }
 
   /// Nothing of its lease is left, or nobody can tell any more.
@@ -225,6 +247,7 @@ private:
       count("gpus_lost");
       close(g, e);
       enter(g, gpu_phase::lost, e, e.reason);
+      g.down_after = work_seen_;
     } else if (kind == "gpu_probe") {
       count(e.reason == "passed"
           ? "probes_passed"
@@ -239,6 +262,7 @@ private:
   }
 
   json data_;
+  uint64_t work_seen_ = 0;
   std::map<std::string, gpu> gpus_;
   std::vector<std::string> order_;
   std::map<uint64_t, lease_log::waiting> queue_;
@@ -257,6 +281,10 @@ std::string line_of(const time_spread& s) {
     return "none";
   return fmt::format("p50 {:.3f} s, p95 {:.3f} s, max {:.3f} s of {}", seconds(s.p50),
     seconds(s.p95), seconds(s.max), s.count);
+}
+
+std::string phase_text(const lease_log::gpu_row& g) {
+  return g.ended ? "ended" : to_string(g.phase);
 }
 
 json json_of(const time_spread& s) {
@@ -289,7 +317,7 @@ std::string to_text(const lease_log& log) {
   for (const auto& g : log.gpus) {
     auto leased = !g.flow.problem.empty() || !g.attempt.empty();
     out += fmt::format(
-      "{:<22} {:<11} {:>6} {:>10.3f}  ", g.name, to_string(g.phase), g.token, seconds(g.age));
+      "{:<22} {:<11} {:>6} {:>10.3f}  ", g.name, phase_text(g), g.token, seconds(g.age));
     if (leased)
       out += fmt::format("{:<11} {:>7.3f}  {} ({} of {})", to_string(g.what), seconds(g.held),
         g.attempt, g.flow.agent, g.flow.problem);
@@ -323,7 +351,7 @@ std::string to_json(const lease_log& log) {
     {"wait", json_of(log.wait)}, {"hold", json_of(log.hold)}};
   auto& gpus = root["gpus"] = json::array();
   for (const auto& g : log.gpus) {
-    json row{{"name", g.name}, {"phase", to_string(g.phase)}, {"token", g.token},
+    json row{{"name", g.name}, {"phase", phase_text(g)}, {"token", g.token},
       {"age_ns", g.age.count()}, {"reason", g.reason}};
     if (!g.flow.problem.empty() || !g.attempt.empty())
       row["lease"] = {{"attempt", g.attempt}, {"problem", g.flow.problem}, {"agent", g.flow.agent},

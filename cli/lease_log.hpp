@@ -28,6 +28,11 @@ struct lease_log {
     std::chrono::nanoseconds since{0};
   };
 
+  struct gpu_row : gpu_snapshot {
+    /// Its executor was sent home because the run was over; `phase` is then `absent`.
+    bool ended = false;
+  };
+
   /// True when the log has its last event: nothing goes on any more.
   bool ended = false;
   /// Time since the start of the run that ages count to.
@@ -35,7 +40,7 @@ struct lease_log {
   std::string policy;
   uint64_t epoch = 0;
   /// In order of their names' first appearance.
-  std::vector<gpu_snapshot> gpus;
+  std::vector<gpu_row> gpus;
   /// In order of arrival; `ahead` and the estimate follow that order and the median of the holds,
   /// not the policy, which the log does not show.
   std::vector<waiter_snapshot> queue;

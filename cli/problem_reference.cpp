@@ -12,11 +12,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <future>
 #include <memory>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gristmill {
@@ -43,30 +50,100 @@ struct reference_end {
   std::string reason;
 };
 
+constexpr std::string_view scratch_prefix = "gristmill-references-";
+
+/// The lock of a folder, or -1 while somebody else has it. It is let go when its process ends, in
+/// whatever way, and no child inherits it.
+int lock_folder(const fs::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0)
+    return -1;
+  struct stat seen {};
+  if (fstat(descriptor, &seen) == 0 && seen.st_uid == geteuid()
+    && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    return descriptor;
+  close(descriptor);
+  return -1;
+}
+
+/// Removes what commands left behind that were killed.
+void reap_scratch(const fs::path& parent) {
+  std::error_code error;
+  std::vector<fs::path> old;
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(scratch_prefix))
+      old.push_back(it->path());
+  for (const auto& folder : old)
+    if (const int lock = lock_folder(folder); lock >= 0) {
+      fs::remove_all(folder, error); // What cannot be removed stays for the next one.
+      close(lock);
+    }
+}
+
 /// Gone with all that it holds when the command ends.
 class scratch_folder {
 public:
   static result<scratch_folder> create() {
     std::error_code error;
-    auto path = fs::temp_directory_path(error) / fmt::format("gristmill-references-{}", getpid());
-    if (!error)
-      fs::create_directories(path, error);
+    const auto parent = fs::temp_directory_path(error);
     if (error)
-      return fail(errc::io_failed, path.string() + ": " + error.message());
-    return scratch_folder{std::move(path)};
+      return fail(errc::io_failed, "no folder for temporary files: " + error.message());
+    reap_scratch(parent);
+    // Another command may take a new folder for an old one before it is locked.
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      auto name = (parent / fmt::format("{}XXXXXX", scratch_prefix)).string();
+      if (mkdtemp(name.data()) == nullptr)
+        return fail(errc::io_failed, fmt::format("{}: {}", name, std::strerror(errno)));
+      const int lock = lock_folder(name);
+      if (lock >= 0 && fs::exists(name, error))
+        return scratch_folder{name, lock};
+      if (lock >= 0)
+        close(lock);
+    }
+    return fail(errc::io_failed, parent.string() + ": no folder in it could be kept");
   }
-  scratch_folder(scratch_folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  scratch_folder(scratch_folder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
   scratch_folder& operator=(scratch_folder&&) = delete;
   ~scratch_folder() {
     std::error_code error;
     if (!path_.empty())
       fs::remove_all(path_, error);
+    if (lock_ >= 0)
+      close(lock_);
   }
   const fs::path& path() const { return path_; }
 
 private:
-  explicit scratch_folder(fs::path path) : path_(std::move(path)) {}
+  scratch_folder(fs::path path, int lock) : path_(std::move(path)), lock_(lock) {}
   fs::path path_;
+  int lock_ = -1;
+};
+
+/// Keeps interrupts until they are asked for, so that a command can clean up before it ends. To be
+/// made before any thread, which then has the same mask; children start with one of their own.
+class interrupts {
+public:
+  interrupts() {
+    sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction now {};
+      // What is ignored (nohup) stays so.
+      if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+        sigaddset(&set_, number);
+    }
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  /// True from the first one on.
+  bool seen() {
+    const timespec at_once{0, 0};
+    seen_ = seen_ || sigtimedwait(&set_, nullptr, &at_once) > 0;
+    return seen_;
+  }
+
+private:
+  sigset_t set_{};
+  bool seen_ = false;
 };
 
 /// Bytes of all inputs and outputs of a workload at its own size.
@@ -94,8 +171,8 @@ result<uint64_t> declared_bytes(const problem& target, const workload& work) {
 /// What runs the references, one at a time.
 class reference_runner {
 public:
-  reference_runner(run_context context, std::chrono::nanoseconds limit)
-    : context_(std::move(context)), limit_(limit), loop_(limits_for(context_)) {}
+  reference_runner(run_context context, std::chrono::nanoseconds limit, interrupts& stop)
+    : context_(std::move(context)), limit_(limit), stop_(stop), loop_(limits_for(context_)) {}
 
   reference_end run(problem target, const workload& work) {
     reference_end out{target.name, work.uuid, {}, 0, {}};
@@ -173,6 +250,12 @@ private:
           child->request, [&](child_result answer) { ended.set_value(std::move(answer)); });
         !submitted)
       return submitted;
+    for (bool cancelled = false; waiting.wait_for(std::chrono::milliseconds{20})
+         != std::future_status::ready;)
+      if (!cancelled && stop_.seen()) {
+        cancelled = true;
+        loop_.cancel(child->request.id);
+      }
     settle(waiting.get(), child->request.nonce, out);
     return {};
   }
@@ -203,6 +286,7 @@ private:
 
   run_context context_;
   std::chrono::nanoseconds limit_;
+  interrupts& stop_;
   child_loop loop_;
 };
 
@@ -299,13 +383,14 @@ exit_code problem_reference_command(const reference_arguments& arguments) {
   if (!limit || *limit == 0 || *limit > uint64_t{INT64_MAX})
     return complain({errc::invalid_input,
       "--limit " + arguments.limit + ": expected a time of more than 0, such as 30s or 2m"});
+  interrupts stop;
   auto scratch = scratch_folder::create();
   if (!scratch)
     return complain(scratch.error());
   auto context = make_context(arguments, scratch->path());
   if (!context)
     return complain(context.error());
-  reference_runner runner{std::move(*context), std::chrono::nanoseconds(*limit)};
+  reference_runner runner{std::move(*context), std::chrono::nanoseconds(*limit), stop};
   std::vector<reference_end> ends;
   const auto add = [&](reference_end end) {
     if (!arguments.json)
@@ -329,8 +414,16 @@ exit_code problem_reference_command(const reference_arguments& arguments) {
           std::move(unread), {errc::invalid_input, workloads.error().what}));
         continue;
       }
-      for (const auto& work : *workloads)
-        add(runner.run(*loaded, work));
+      for (const auto& work : *workloads) {
+        auto end = runner.run(*loaded, work);
+        if (stop.seen()) {
+          std::fprintf(stderr, "gristmill: interrupted at %s, workload %s\n", loaded->name.c_str(),
+            work.uuid.c_str());
+          print_all(ends, arguments.json);
+          return exit_code::interrupted;
+        }
+        add(std::move(end));
+      }
     }
   }
   return print_all(ends, arguments.json);

@@ -3,17 +3,50 @@
 #include "journal/event_line.hpp"
 #include "journal/event_log.hpp"
 #include "journal/run_directory.hpp"
+#include "protocol/nearest.hpp"
+
+#include <algorithm>
 
 namespace gristmill {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t events_a_read = 10'000;
+
+/// Runs beside the folder that was named, and those in the usual place.
+std::vector<std::string> runs_near(const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const auto& place :
+    {folder.parent_path().empty() ? fs::path(".") : folder.parent_path(), fs::path("runs")}) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(place, error)) {
+      std::error_code ignored;
+      if (fs::exists(entry.path() / "run.db", ignored))
+        out.push_back(entry.path().lexically_normal().string());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
 
 } // namespace
 
-result<std::vector<event>> read_events(const std::filesystem::path& folder) {
+result<run_directory> open_run(const std::filesystem::path& folder) {
   auto directory = run_directory::open(folder);
+  if (directory || directory.error().code != errc::not_found)
+    return directory;
+  auto named = folder.lexically_normal();
+  if (!named.has_filename())
+    named = named.parent_path(); // Of "runs/mine/".
+  return fail(errc::not_found,
+    directory.error().what + suggestion(named.string(), runs_near(named)));
+}
+
+result<std::vector<event>> read_events(const std::filesystem::path& folder) {
+  auto directory = open_run(folder);
   if (!directory)
     return pass(directory);
   auto log = event_log::open(directory->database_file(), event_log::mode::read);

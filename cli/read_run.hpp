@@ -1,5 +1,6 @@
 #pragma once
 
+#include "journal/run_directory.hpp"
 #include "messages/result.hpp"
 #include "report/run_table.hpp"
 
@@ -11,6 +12,9 @@ namespace gristmill {
 struct read_back {
   run_table table;
 };
+
+/// The directory of a run that exists. `not_found` names the nearest run, if one is near.
+result<run_directory> open_run(const std::filesystem::path& folder);
 
 /// All events of a run, in order. Errors as of `read_run`.
 result<std::vector<event>> read_events(const std::filesystem::path& folder);

@@ -11,6 +11,7 @@
 #include "actors/scorer.hpp"
 #include "actors/template_proposer.hpp"
 #include "actors/worker.hpp"
+#include "gpu/probe.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -69,6 +70,10 @@ gpu_lease_actor make_lease(
   gpu_lease_config config;
   config.policy = policy_of(setup);
   config.events = peers.events;
+  config.on_rerun = [supervisor = peers.supervisor](const blame_victim& victim) {
+    seam::post(supervisor,
+      rerun_request{victim.failure.problem, victim.failure.attempt, victim.candidate});
+  };
   for (uint32_t i = 0; i < setup.gpu_count; ++i)
     config.gpus.push_back({.name = device_of(setup, i).second,
       .model = setup.context.device_model,
@@ -104,6 +109,7 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
   config.child_front = peers.child_front;
   config.events = peers.events;
   config.steps = runner_steps(context);
+  config.probe = make_mock_probe("gristmill-runner");
   return system.spawn<gpu_mock>(std::move(config));
 }
 
@@ -230,7 +236,8 @@ event run_started_event(const run_setup& setup) {
     {"budget", setup.settings.budget}, {"proposer", setup.settings.proposer},
     {"oracle", setup.settings.oracle}, {"lease_policy", setup.settings.lease_policy},
     {"toolchain", setup.clang.version}, {"time_note", setup.time_note},
-    {"baseline_note", setup.baseline_note}, {"version", GRISTMILL_VERSION}};
+    {"baseline_note", setup.baseline_note}, {"t_sol_method", setup.t_sol_method},
+    {"t_b_method", setup.t_b_method}, {"version", GRISTMILL_VERSION}};
   auto& names = data["problems"] = nlohmann::json::array();
   for (const auto& [name, p] : setup.context.problems)
     names.push_back(name);

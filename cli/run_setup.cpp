@@ -146,6 +146,13 @@ result<void> load_devices(run_setup& setup) {
   setup.baseline_note =
     "T_b: our frozen plain kernel (plain/1), not PyTorch; floor: bytes and flops "
     "at the model's rates";
+  setup.t_sol_method = fmt::format(
+    "the longest of bytes, flops and multiply-adds at the rates of the model of {}: the least "
+    "that the traced operators must read, write and compute as one fused kernel, work that cannot "
+    "be counted left out",
+    model);
+  setup.t_b_method = fmt::format(
+    "time of our frozen plain kernel (plain/1), not PyTorch; MODELLED by {}", clock_version);
   return {};
 }
 
@@ -174,6 +181,12 @@ result<void> load_bounds_table(run_setup& setup) {
       text << in.rdbuf();
       return sha256_hex(text.str()).substr(0, 12);
     }());
+  const auto from_table = [&](const std::string& method) {
+    return fmt::format("{}, from {} ({}), in whole nanoseconds",
+      method.empty() ? "method not stated" : method, table->source, table->date);
+  };
+  setup.t_sol_method = from_table(table->t_sol_method);
+  setup.t_b_method = from_table(table->t_b_method);
   setup.context.bounds = std::move(*table);
   return {};
 }

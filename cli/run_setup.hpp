@@ -29,6 +29,9 @@ struct run_setup {
   clang_command clang;
   std::string time_note;
   std::string baseline_note;
+  /// How T_SOL is computed and what T_b is the time of: the methods of the bounds of an export.
+  std::string t_sol_method;
+  std::string t_b_method;
 };
 
 /// Looks up and checks everything that the settings name, before anything is made. Failures name

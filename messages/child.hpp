@@ -68,7 +68,8 @@ struct child_result {
   int32_t status = 0;
   /// The JSON lines of descriptor 3 in order, `hello` to `done`, without heartbeats; at most 1 MiB.
   std::vector<std::string> lines;
-  /// stdout and stderr, the first 64 KiB; for people only, never parsed.
+  /// stdout and stderr, the first 64 KiB; for people only, never parsed, except where the child is
+  /// a probe's command (gpu/probe.hpp).
   std::string log;
   std::chrono::nanoseconds wall{0};
   /// Processes of its group outlived SIGKILL: what it used is not free.

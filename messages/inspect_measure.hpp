@@ -13,11 +13,11 @@ GRISTMILL_FIELDS(compile_request, attempt, candidate, device_model)
 GRISTMILL_FIELDS(compiled_entry, expression, symbol)
 GRISTMILL_FIELDS(compiled_unit, key, code, entries)
 GRISTMILL_FIELDS(compiled_candidate, candidate, status, units, log, findings, toolchain, cached)
-GRISTMILL_FIELDS(measure_request, under, attempt, candidate, units)
+GRISTMILL_FIELDS(measure_request, under, attempt, candidate, units, part, last)
 GRISTMILL_FIELDS(time_term, name, ns)
 GRISTMILL_FIELDS(
   workload_measurement, uuid, status, time_ns, samples_ns, terms, bound, shrunken, detail)
-GRISTMILL_FIELDS(measurement, attempt, gpu, token, device, origin, workloads, output_folder,
+GRISTMILL_FIELDS(measurement, attempt, gpu, token, part, device, origin, workloads, output_folder,
   findings, held, failure_text)
 GRISTMILL_FIELDS(judge_request, attempt, kind, candidate, measured)
 GRISTMILL_FIELDS(refused_request, attempt, kind, candidate, compiled)

@@ -14,11 +14,20 @@
 namespace gristmill {
 
 /// Run a compiled candidate under a lease: correctness of every workload, then the clock.
+///
+/// A lease may span several measurements, such as those of a candidate and of its incumbent in
+/// turns: parts. With `last` false the executor answers and keeps the lease for the next part,
+/// until its idle limit. A part that faults, hangs or cannot be run ends the lease whatever `last`
+/// says.
 struct measure_request {
   lease under;
   attempt_id attempt;
   candidate_ref candidate;
   std::vector<compiled_unit> units;
+  /// Place within the lease: larger than that of every part before.
+  uint32_t part = 0;
+  /// The lease ends with this part.
+  bool last = true;
 };
 
 /// One term of a modelled time, in nanoseconds, such as {"dram", 62000}.
@@ -45,11 +54,14 @@ struct workload_measurement {
   std::string detail;
 };
 
-/// Answer of the gpu actor; the lease is over when it arrives.
+/// Answer of the gpu actor; when it arrives the lease is over, unless `last` was false and the part
+/// ran well.
 struct measurement {
   attempt_id attempt;
   uint32_t gpu = 0;
   uint64_t token = 0;
+  /// Of the request.
+  uint32_t part = 0;
   std::string device;
   time_origin origin = time_origin::none;
   std::vector<workload_measurement> workloads;
@@ -58,7 +70,8 @@ struct measurement {
   /// What the runner noticed: writes to inputs, changed module globals, scratch that was not
   /// restored.
   std::vector<finding> findings;
-  /// Grant to verified release.
+  /// From the start of the first part to the verified release. With several parts each tells its
+  /// own share: from the answer of the part before it to its own.
   std::chrono::nanoseconds held{0};
   /// Set when no workload could be run at all.
   std::string failure_text;

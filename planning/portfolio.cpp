@@ -120,7 +120,11 @@ bool portfolio::can_use_attempt(const problem& p) const {
   if (config_.attempt_budget > 0
     && counted_attempts_ + counted_in_flight_ >= config_.attempt_budget)
     return false;
-  if (!p.retries.empty() || !p.planted.empty())
+  if (!p.retries.empty() || !p.reruns.empty())
+    return true;
+  if (p.only_reruns)
+    return false;
+  if (!p.planted.empty())
     return true;
   return config_.search && p.exhausted.empty() && !p.dry;
 }
@@ -156,6 +160,9 @@ planner_decision portfolio::next(const std::string& worker, nanoseconds now) {
     best->in_flight.size(), share);
   auto out = assign(*best, worker);
   out.reason = fmt::format("{} attempt; {}", to_string(out.work.kind), reason);
+  if (const auto& f = flights_.at(out.work.id); f.is_rerun())
+    out.reason = fmt::format("re-run: its GPU was quarantined (attempt {}); {}",
+      to_string(f.rerun_of.id), out.reason);
   return out;
 }
 
@@ -167,11 +174,16 @@ planner_decision portfolio::assign(problem& p, const std::string& worker) {
   out.kind = decision_kind::assigned;
   auto& work = out.work;
   work.id = {p.name, config_.language, p.next_ordinal++};
-  if (p.state == problem_state::baseline) {
-    f.kind = attempt_kind::baseline;
-  } else if (!p.retries.empty()) {
+  if (p.state != problem_state::baseline && !p.retries.empty()) {
     std::tie(f.kind, f.given) = p.retries.front();
     p.retries.pop_front();
+  } else if (!p.reruns.empty()) {
+    f.rerun_of = p.reruns.front();
+    f.kind = f.rerun_of.kind;
+    f.given = f.rerun_of.candidate;
+    p.reruns.pop_front();
+  } else if (p.state == problem_state::baseline) {
+    f.kind = attempt_kind::baseline;
   } else if (!p.planted.empty()) {
     f.kind = attempt_kind::planted;
     f.given = p.planted.front();
@@ -180,7 +192,7 @@ planner_decision portfolio::assign(problem& p, const std::string& worker) {
   work.in_flight = keys_in_flight(p, nullptr);
   if (!f.given.hash.empty()) {
     work.given = f.given;
-    f.key = key_of(f.given);
+    f.key = f.is_rerun() ? f.rerun_of.key : key_of(f.given);
   }
   work.kind = f.kind;
   work.device_model = config_.device_model;
@@ -255,6 +267,8 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
   auto f = take_flight(p, summary.id);
   bool was_finished = p.state == problem_state::finished;
   note.accepted = true;
+  if (f.is_rerun())
+    note.rerun_of = to_string(f.rerun_of.id);
   p.gpu_ns += summary.gpu_ns;
   gpu_ns_ += summary.gpu_ns;
   switch (summary.outcome) {
@@ -274,7 +288,9 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
     break;
   case attempt_outcome::abandoned:
     ++p.changes;
-    if (f.kind == attempt_kind::planted && p.state == problem_state::open)
+    if (f.is_rerun() && p.state != problem_state::finished)
+      p.reruns.push_front(f.rerun_of);
+    else if (f.kind == attempt_kind::planted && p.state == problem_state::open)
       p.planted.push_front(f.given);
     break;
   }
@@ -294,8 +310,15 @@ void portfolio::on_judged(
   p.failures_in_row = 0;
   ++p.changes;
   p.known.insert(key);
-  p.history.push_back(
+  put_verdict(p, f,
     {key, summary.status, passed ? summary.objective_ns : 0, passed ? summary.floor_share : f64{}});
+  if (!passed && !summary.candidate.hash.empty()) {
+    failed_trial failed{summary.id, f.kind, summary.candidate, key};
+    if (f.victim == summary.candidate.hash && stop_reason_.empty())
+      plan_rerun(p, failed);
+    else
+      remember_failure(std::move(failed));
+  }
   counted_attempts_ += f.kind == attempt_kind::baseline ? 0 : 1;
   // A passed candidate without an objective waits for an audit; it leads nowhere until then.
   if (passed && summary.objective_ns > 0 && (p.best_ns == 0 || summary.objective_ns < p.best_ns)) {
@@ -308,8 +331,18 @@ void portfolio::on_judged(
     return;
   if (passed)
     p.state = problem_state::open;
-  else
+  else if (p.reruns.empty())
     finish(p, fmt::format("baseline failed: {}: {}", to_string(summary.status), summary.reason));
+}
+
+void portfolio::put_verdict(problem& p, const flight& f, trial seen) {
+  auto old = f.is_rerun() ? std::find_if(p.history.begin(), p.history.end(),
+               [&](const trial& t) { return t.key == seen.key; })
+                          : p.history.end();
+  if (old != p.history.end())
+    *old = std::move(seen);
+  else
+    p.history.push_back(std::move(seen));
 }
 
 void portfolio::on_nothing_proposed(problem& p, const flight& f, const attempt_summary& summary) {
@@ -336,15 +369,23 @@ void portfolio::on_infrastructure(
   problem& p, const flight& f, const candidate_ref& candidate, const std::string& reason) {
   ++p.changes;
   if (f.kind == attempt_kind::baseline) {
-    if (p.state == problem_state::baseline && ++p.baseline_failures > config_.baseline_retries)
+    if (p.state != problem_state::baseline)
+      return;
+    if (++p.baseline_failures > config_.baseline_retries)
       finish(p, "baseline failed: infrastructure: " + reason);
+    else if (f.is_rerun())
+      p.reruns.push_front(f.rerun_of);
     return;
   }
   if (p.state != problem_state::open)
     return;
   const auto& what = candidate.hash.empty() ? f.given : candidate;
   const auto& key = f.key.empty() ? key_of(what) : f.key;
-  if (!key.empty()) {
+  if (f.is_rerun()) {
+    // Given up, its old verdict stands.
+    if (++p.broken[key] <= config_.infrastructure_retries)
+      p.reruns.push_front(f.rerun_of);
+  } else if (!key.empty()) {
     bool again = ++p.broken[key] <= config_.infrastructure_retries;
     if (again && !what.hash.empty()) {
       p.retries.push_back({f.kind, what});
@@ -378,9 +419,13 @@ std::vector<attempt_id> portfolio::on_worker_lost(const std::string& worker, nan
 
 void portfolio::check_finished(problem& p) {
   if (p.state != problem_state::open || !p.in_flight.empty() || !p.retries.empty()
-    || !p.planted.empty())
+    || !p.reruns.empty())
     return;
-  if (!config_.search)
+  if (p.only_reruns)
+    finish(p, p.reason);
+  else if (!p.planted.empty())
+    return;
+  else if (!config_.search)
     finish(p, "the search is off and every given candidate has been tried");
   else if (!p.exhausted.empty())
     finish(p, p.exhausted);
@@ -389,8 +434,9 @@ void portfolio::check_finished(problem& p) {
 void portfolio::finish(problem& p, std::string reason) {
   p.state = problem_state::finished;
   p.reason = std::move(reason);
+  p.only_reruns = false;
   p.retries.clear();
-  p.planted.clear();
+  p.reruns.clear();
   bool all = std::all_of(problems_.begin(), problems_.end(),
     [](const auto& entry) { return entry.second.state == problem_state::finished; });
   if (all && stop_reason_.empty())

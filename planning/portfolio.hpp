@@ -42,6 +42,10 @@ struct portfolio_config {
   /// A problem with this many failures of ours in a row, times the largest number of attempts that
   /// it ever had in flight, is ended.
   uint32_t infrastructure_in_row_max = 6;
+  /// Failed verdicts that are kept for a possible re-run; beyond it the oldest is forgotten.
+  uint32_t failures_remembered_max = 4096;
+  /// Victims of bad GPUs that wait for their re-run at the same time, over all problems.
+  uint32_t reruns_waiting_max = 256;
 };
 
 /// A problem as the run was given it.
@@ -80,7 +84,8 @@ struct problem_view {
 
 enum class decision_kind : uint8_t {
   assigned = 0,
-  /// Nothing now; ask again after the next `on_ready`, `on_finished` or `on_worker_lost`.
+  /// Nothing now; ask again after the next `on_ready`, `on_finished`, `on_worker_lost` or
+  /// `on_rerun`.
   idle,
   /// Nothing ever again.
   stop,
@@ -101,6 +106,15 @@ struct planner_note {
   bool problem_finished = false;
   /// The passed candidate is the best of its problem so far.
   bool improved = false;
+  /// The attempt whose verdict this one replaces, because its GPU was bad; empty for none.
+  std::string rerun_of;
+  /// For the log.
+  std::string reason;
+};
+
+/// What became of a request to try a candidate again.
+struct rerun_note {
+  bool accepted = false;
   /// For the log.
   std::string reason;
 };
@@ -109,6 +123,11 @@ struct planner_note {
 /// ends. Equal share: among the problems that can use an attempt, the one with the fewest in
 /// flight, then with the least GPU time (or not, `share_by_attempts`), then with the fewest
 /// attempts given, then by name. Pure and deterministic.
+///
+/// A candidate whose failure was its GPU's gets one attempt more (`on_rerun`), before anything new
+/// of its problem: the same candidate, of the same kind, without a proposal or a claim. It counts
+/// in all budgets. Its verdict takes the place of the old one. A problem that is finished already is
+/// opened for it; it goes on as a whole only when the victim was its baseline.
 class portfolio {
 public:
   /// Errors: `invalid_input` for a problem that is named twice or not at all, or no problem.
@@ -129,6 +148,11 @@ public:
   /// The worker is gone: its attempts end as failures of ours. Returns the ended attempts.
   std::vector<attempt_id> on_worker_lost(const std::string& worker, std::chrono::nanoseconds now);
 
+  /// A candidate failed only because of its GPU. Refused for an unknown problem or attempt, for a
+  /// candidate that was named before (one re-run each), when too many wait, and when nothing more
+  /// is given out. An attempt that is still in flight is followed up when its verdict is a failure.
+  rerun_note on_rerun(const rerun_request& request, std::chrono::nanoseconds now);
+
   /// Gives out nothing more; the first reason stays.
   void drain(const std::string& reason);
 
@@ -142,6 +166,14 @@ public:
   std::vector<problem_view> problems() const;
 
 private:
+  /// A verdict that may turn out to be the GPU's fault.
+  struct failed_trial {
+    attempt_id id;
+    attempt_kind kind = attempt_kind::search;
+    candidate_ref candidate;
+    std::string key;
+  };
+
   struct problem {
     std::string name;
     problem_state state = problem_state::preparing;
@@ -150,6 +182,12 @@ private:
     std::deque<candidate_ref> planted;
     /// Candidates to be tried again after a failure of ours.
     std::deque<std::pair<attempt_kind, candidate_ref>> retries;
+    /// Victims of bad GPUs, to be tried once more.
+    std::deque<failed_trial> reruns;
+    /// Hashes that were named for a re-run; never a second time.
+    std::set<std::string> rerun_candidates;
+    /// It was finished, and is open again for `reruns` alone.
+    bool only_reruns = false;
     std::vector<trial> history;
     std::set<std::string> known;
     /// Failures of ours by key.
@@ -178,6 +216,11 @@ private:
     /// Claimed, or known from the start for a given candidate.
     std::string key;
     candidate_ref given;
+    /// The failure that this attempt tries again; its id names no problem for every other attempt.
+    failed_trial rerun_of;
+    bool is_rerun() const { return !rerun_of.id.problem.empty(); }
+    /// The candidate of this attempt that the broker calls a victim; empty for none.
+    std::string victim;
     /// `problem::changes` when the attempt was given out.
     uint64_t changes_known = 0;
   };
@@ -195,10 +238,16 @@ private:
   void on_infrastructure(
     problem& p, const flight& f, const candidate_ref& candidate, const std::string& reason);
   void on_nothing_proposed(problem& p, const flight& f, const attempt_summary& summary);
+  void put_verdict(problem& p, const flight& f, trial seen);
+  void plan_rerun(problem& p, const failed_trial& failed);
+  void remember_failure(failed_trial failed);
+  size_t reruns_waiting() const;
 
   portfolio_config config_;
   std::map<std::string, problem> problems_;
   std::map<attempt_id, flight> flights_;
+  /// Oldest first, over all problems.
+  std::deque<failed_trial> failures_;
   uint64_t counted_attempts_ = 0;
   uint64_t finished_attempts_ = 0;
   uint32_t counted_in_flight_ = 0;

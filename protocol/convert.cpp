@@ -100,7 +100,7 @@ result<void> workload_collector::read(
   }
   if (body == nullptr)
     return tl::unexpected(fields.collected(where));
-  const auto work = read_workload(*body, is_wrapped ? "workload" : "", fields);
+  const auto work = read_workload(*body, is_wrapped ? "workload" : "", fields, line);
   own = fields.warnings();
   if (fields.failed())
     return tl::unexpected(fields.collected(where));

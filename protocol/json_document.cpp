@@ -359,9 +359,40 @@ std::optional<int64_t> lenient_int(const ordered_json& value) {
 bool is_oversized_int(const ordered_json& value) {
   if (value.is_number_unsigned())
     return value.get<uint64_t>() > INT64_MAX;
+  if (value.is_number_float()) {
+    // The parser's form of an integer beyond 64 bits; a float of that size has no fraction.
+    const double number = value.get<double>();
+    return std::isfinite(number)
+      && (number < -9223372036854775808.0 || number >= 9223372036854775808.0);
+  }
   int64_t whole = 0;
   return value.is_string()
     && read_whole(value.get_ref<const std::string&>(), whole) == whole_kind::out_of_range;
+}
+
+bool has_oversized_literal(std::string_view text, double value) {
+  if (value > -9223372036854775808.0 && value < 9223372036854775808.0)
+    return false;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\')
+          ++at;
+      ++at;
+    } else if (is_digit(text[at]) || text[at] == '-') {
+      const auto rest = text.substr(at);
+      const auto number =
+        rest.substr(0, std::max<size_t>(1, std::min(rest.find_first_not_of("+-.0123456789Ee"), rest.size())));
+      int64_t whole = 0;
+      if (read_whole(number, whole) == whole_kind::out_of_range
+        && number.find('.') == std::string_view::npos && read_decimal(number) == value)
+        return true;
+      at += number.size();
+    } else {
+      ++at;
+    }
+  }
+  return false;
 }
 
 std::optional<double> lenient_float(const ordered_json& value) {

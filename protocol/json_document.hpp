@@ -44,8 +44,11 @@ result<ordered_json> read_json_file(
 
 /// 16, 16.0, "16", " 1_600.0 " and true; not 16.5, "16.", "1e3", null or "x".
 std::optional<int64_t> lenient_int(const ordered_json& value);
-/// An integer, or a string that is one, which 64 bits cannot hold.
+/// An integer, a string that is one, or a finite float, which 64 bits cannot hold.
 bool is_oversized_int(const ordered_json& value);
+/// True when the JSON text has, outside its strings, an integer beyond 64 bits that reads as this
+/// double: the parser keeps nothing else of it, while 1e20 is a number with an exponent.
+bool has_oversized_literal(std::string_view text, double value);
 /// A number, a bool or a numeric string such as "1e-3". May be infinite or NaN ("inf"). Digits that
 /// are not ASCII are none.
 std::optional<double> lenient_float(const ordered_json& value);

@@ -57,14 +57,28 @@ std::string status_error(
   return row.performance != with_performance ? wrong(row.performance) : std::string{};
 }
 
+void warn_infinite(const std::string& path, field_reader& fields) {
+  fields.warn(path, fmt::format("{}: infinite, which strict JSON cannot hold", path));
+}
+
+/// True when the value or something in it is a number that JSON cannot hold.
+bool has_non_finite(const ordered_json& value) {
+  if (value.is_structured()) {
+    for (const auto& each : value)
+      if (has_non_finite(each))
+        return true;
+    return false;
+  }
+  return value.is_number_float() && !std::isfinite(value.get<double>());
+}
+
 double not_negative(
   const ordered_json& from, const std::string& path, const char* key, field_reader& fields) {
   const double value = fields.number(from, path, key, 0);
   if (value < 0)
     fields.error(join_path(path, key), fmt::format("must not be negative, but is {}", value));
   if (std::isinf(value))
-    fields.warn(join_path(path, key),
-      fmt::format("{}: infinite, which strict JSON cannot hold", join_path(path, key)));
+    warn_infinite(join_path(path, key), fields);
   return value;
 }
 
@@ -110,8 +124,13 @@ std::optional<trace_correctness> read_correctness(
   out.has_nan = fields.boolean(*from, at, "has_nan", false);
   out.has_inf = fields.boolean(*from, at, "has_inf", false);
   if (is_there(*from, "extra"))
-    if (const auto* extra = fields.object(*from, at, "extra"))
+    if (const auto* extra = fields.object(*from, at, "extra")) {
       out.extra = *extra;
+      const auto where = join_path(at, "extra");
+      if (has_non_finite(*extra))
+        fields.warn(
+          where, fmt::format("{}: has a number that is not finite, which strict JSON cannot hold", where));
+    }
   fields.ignore_others(
     *from, at, {"max_relative_error", "max_absolute_error", "has_nan", "has_inf", "extra"});
   return out;
@@ -177,7 +196,7 @@ result<trace> read_line(
   trace out;
   out.definition_name = fields.text(*document, "", "definition", need::required);
   if (const auto* work = fields.object(*document, "", "workload"))
-    out.work = read_workload(*work, "workload", fields);
+    out.work = read_workload(*work, "workload", fields, json_line);
   out.solution_name = fields.text(*document, "", "solution", need::free);
   if (is_there(*document, "evaluation"))
     if (const auto* evaluation = fields.object(*document, "", "evaluation"))
@@ -245,17 +264,6 @@ ordered_json evaluation_to_json(const trace_evaluation& given) {
   return out;
 }
 
-/// True when the value or something in it is a number that JSON cannot hold.
-bool has_non_finite(const ordered_json& value) {
-  if (value.is_structured()) {
-    for (const auto& each : value)
-      if (has_non_finite(each))
-        return true;
-    return false;
-  }
-  return value.is_number_float() && !std::isfinite(value.get<double>());
-}
-
 result<void> check_numbers(const trace_evaluation& given) {
   const auto refuse = [](std::string_view field, const std::string& why) {
     return fail(errc::invalid_input, fmt::format("evaluation.{}: {}", field, why));
@@ -283,6 +291,30 @@ result<void> check_numbers(const trace_evaluation& given) {
         return refuse(field, fmt::format("must be finite and not negative, but is {}", value));
   }
   return {};
+}
+
+/// What has a clearer message than the reader would give, and what the reader takes.
+result<void> check_fields(const trace& given) {
+  const auto refuse = [](std::string_view field, const std::string& why) {
+    return fail(errc::invalid_input, fmt::format("{}: {}", field, why));
+  };
+  if (given.definition_name.empty())
+    return refuse("definition", "must not be empty");
+  if (given.work.uuid.empty())
+    return refuse("workload.uuid", "must not be empty");
+  if (!given.evaluation)
+    return {};
+  const auto& evaluation = *given.evaluation;
+  if (evaluation.environment.hardware.empty())
+    return refuse("evaluation.environment.hardware", "must not be empty");
+  if (evaluation.timestamp.empty())
+    return refuse("evaluation.timestamp", "must not be empty");
+  const char* field = nullptr;
+  const auto why = status_error(evaluation.status, evaluation.correctness.has_value(),
+    evaluation.performance.has_value(), field);
+  if (!why.empty())
+    return refuse(fmt::format("evaluation.{}", field), why);
+  return check_numbers(evaluation);
 }
 
 } // namespace
@@ -365,30 +397,14 @@ result<std::vector<trace>> load_traces(
 }
 
 result<void> check_trace(const trace& given) {
-  const auto refuse = [](std::string_view field, const std::string& why) {
-    return fail(errc::invalid_input, fmt::format("{}: {}", field, why));
-  };
-  if (given.definition_name.empty())
-    return refuse("definition", "must not be empty");
-  if (given.work.uuid.empty())
-    return refuse("workload.uuid", "must not be empty");
-  if (!given.evaluation)
-    return {};
-  const auto& evaluation = *given.evaluation;
-  if (evaluation.environment.hardware.empty())
-    return refuse("evaluation.environment.hardware", "must not be empty");
-  if (evaluation.timestamp.empty())
-    return refuse("evaluation.timestamp", "must not be empty");
-  const char* field = nullptr;
-  const auto why = status_error(evaluation.status, evaluation.correctness.has_value(),
-    evaluation.performance.has_value(), field);
-  if (!why.empty())
-    return refuse(fmt::format("evaluation.{}", field), why);
-  return check_numbers(evaluation);
+  auto line = to_json(given);
+  if (!line)
+    return pass(line);
+  return {};
 }
 
 result<std::string> to_json(const trace& given) {
-  if (auto fine = check_trace(given); !fine)
+  if (auto fine = check_fields(given); !fine)
     return pass(fine);
   ordered_json out = ordered_json::object();
   out["definition"] = given.definition_name;
@@ -396,7 +412,11 @@ result<std::string> to_json(const trace& given) {
   out["solution"] =
     given.solution_name.empty() ? ordered_json{} : ordered_json(given.solution_name);
   out["evaluation"] = given.evaluation ? evaluation_to_json(*given.evaluation) : ordered_json{};
-  return dump_json(out, false);
+  auto line = dump_json(out, false);
+  // The reader has the last word: about the workload, the depth of `extra`, the length.
+  if (auto read = parse_trace(line, "the trace", 1); !read)
+    return pass(read);
+  return line;
 }
 
 } // namespace gristmill

@@ -111,8 +111,10 @@ result<std::vector<trace>> parse_traces(std::string_view text, const std::string
 result<std::vector<trace>> load_traces(
   const std::filesystem::path& path, std::vector<std::string>* warnings = nullptr);
 
-/// What `parse_trace` would refuse about it: an empty name, a negative number, a time that is not
-/// finite, numbers that the status forbids or misses.
+/// Everything that `parse_trace` would refuse about the line that `to_json` makes of it (an empty
+/// name, a negative number, numbers that the status forbids or misses, a workload that does not
+/// load), and what it reads with a warning but strict JSON cannot hold: a time, or a number in
+/// `extra`, that is not finite.
 result<void> check_trace(const trace& given);
 
 /// One line of strict JSON without the newline, in the order of the format, the defaults of the

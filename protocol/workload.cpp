@@ -24,7 +24,7 @@ result<workload> read_line(
     return fail(errc::invalid_input,
       fmt::format("{}: must be an object, not {}", where, kind_text(*document)));
   field_reader fields;
-  auto out = read_workload(*document, "", fields);
+  auto out = read_workload(*document, "", fields, json_line);
   warnings = fields.warnings();
   if (fields.failed())
     return tl::unexpected(fields.collected(where));

@@ -130,7 +130,8 @@ axis_values read_axes(const ordered_json& document, std::string_view path, field
 
 } // namespace
 
-workload read_workload(const ordered_json& document, std::string_view path, field_reader& fields) {
+workload read_workload(const ordered_json& document, std::string_view path, field_reader& fields,
+  std::string_view text) {
   workload out;
   const size_t errors_before = fields.error_count();
   if (document.contains("workload") && !document.contains("uuid")) {
@@ -143,8 +144,14 @@ workload read_workload(const ordered_json& document, std::string_view path, fiel
   out.axes = read_axes(document, path, fields);
   if (const auto* inputs = fields.object(document, path, "inputs")) {
     const auto at = join_path(path, "inputs");
-    for (const auto& [input_name, value] : inputs->items())
+    for (const auto& [input_name, value] : inputs->items()) {
       out.inputs.push_back(read_input(input_name, value, join_path(at, input_name), fields));
+      const auto& last = out.inputs.back();
+      const auto* real = std::get_if<double>(&last.value);
+      if (last.kind == input_kind::scalar && real != nullptr && has_oversized_literal(text, *real))
+        fields.error(join_path(join_path(at, input_name), "value"),
+          "an integer beyond 64 bits; write it with an exponent if a float is meant");
+    }
   }
   out.allowed = read_tolerance(document, path, fields);
   fields.ignore_others(document, path, {"uuid", "axes", "inputs", "tolerance", "checks"});

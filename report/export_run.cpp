@@ -91,7 +91,8 @@ void take(run_winners& run, std::map<std::string, gathered>& problems, const eve
     run.toolchain = data.value("toolchain", std::string{});
     run.version = data.value("version", std::string{});
     run.time_note = data.at("time_note").get<std::string>();
-    run.baseline_note = data.value("baseline_note", std::string{});
+    run.t_sol_method = data.value("t_sol_method", std::string{});
+    run.t_b_method = data.value("t_b_method", std::string{});
     for (const auto& name : data.at("problems"))
       problems[name.get<std::string>()].best.problem =
         problems[name.get<std::string>()].best.definition_name = name.get<std::string>();
@@ -231,8 +232,8 @@ bounds_table bounds_of(const run_winners& run, const std::string& run_name) {
   }
   out.date = iso_time(latest).substr(0, 10);
   out.clock = modelled ? run.time_note : "not recorded";
-  out.t_sol_method = run.baseline_note;
-  out.t_b_method = run.baseline_note;
+  out.t_sol_method = run.t_sol_method;
+  out.t_b_method = run.t_b_method;
   return out;
 }
 

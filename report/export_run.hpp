@@ -59,7 +59,9 @@ struct run_winners {
   std::string toolchain;
   std::string version;
   std::string time_note;
-  std::string baseline_note;
+  /// What the run says of its T_SOL and T_b; empty in logs of programs that did not write it.
+  std::string t_sol_method;
+  std::string t_b_method;
   bool ended = false;
   /// One for each problem of the run, in the order of their names.
   std::vector<winner> problems;

@@ -187,7 +187,8 @@ void broker_loop::impl::probe(uint32_t gpu, const lease_record* last) {
       by_name.session = 0;
       p.before.emplace(std::move(by_name), false, seconds{0}, broker_now());
     }
-    for (auto& command : probe_->commands(devices_[gpu].visible))
+    auto why = last ? probe_occasion::after_lease : probe_occasion::suspicion;
+    for (auto& command : probe_->commands(devices_[gpu].visible, why))
       p.commands.push_back(std::move(command));
   }
   p.deadline = broker_now() + probe_->limit();

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace gristmill {
@@ -31,13 +32,54 @@ std::optional<uint64_t> number(std::string_view text) {
 
 class trivial_probe : public gpu_probe {
 public:
-  std::vector<std::vector<std::string>> commands(const std::string&) const override { return {}; }
+  std::vector<std::vector<std::string>> commands(
+    const std::string&, probe_occasion) const override {
+    return {};
+  }
   probe_report judge(const std::string&, const std::vector<probe_answer>&) override { return {}; }
+};
+
+class mock_probe : public gpu_probe {
+public:
+  explicit mock_probe(std::string runner) : runner_(std::move(runner)) {}
+
+  std::vector<std::vector<std::string>> commands(
+    const std::string& device, probe_occasion why) const override {
+    if (why == probe_occasion::after_lease)
+      return {};
+    return {{runner_, "--canary", device.substr(0, device.find('#'))}};
+  }
+
+  /// The canary's last line is {"canary":"passed"} or {"canary":"failed","detail":"…"}.
+  probe_report judge(const std::string&, const std::vector<probe_answer>& answers) override {
+    if (answers.size() != 1 || !answers[0].status)
+      return {probe_outcome::could_not, "the canary gave no answer in time"};
+    auto status = *answers[0].status;
+    std::string_view text = trimmed(answers[0].output);
+    if (auto before = text.rfind('\n'); before != std::string_view::npos)
+      text.remove_prefix(before + 1);
+    auto line = nlohmann::json::parse(text, nullptr, false);
+    auto said = line.is_object() ? line.find("canary") : line.end();
+    if (said != line.end() && *said == "passed" && status == 0)
+      return {};
+    if (said != line.end() && *said == "failed" && status == 1) {
+      auto detail = line.find("detail");
+      return {probe_outcome::failed,
+        detail != line.end() && detail->is_string() ? "canary: " + detail->get<std::string>()
+                                                    : "canary: wrong"};
+    }
+    return {probe_outcome::could_not,
+      fmt::format("the canary ended with {} and without a result", status)};
+  }
+
+private:
+  std::string runner_;
 };
 
 class smi_probe : public gpu_probe {
 public:
-  std::vector<std::vector<std::string>> commands(const std::string& device) const override {
+  std::vector<std::vector<std::string>> commands(
+    const std::string& device, probe_occasion) const override {
     return {{"nvidia-smi", "--id=" + device, "--query-compute-apps=pid,used_memory",
               "--format=csv,noheader,nounits"},
       {"nvidia-smi", "--id=" + device, "--query-gpu=memory.used", "--format=csv,noheader,nounits"}};
@@ -84,6 +126,10 @@ private:
 
 std::unique_ptr<gpu_probe> make_trivial_probe() {
   return std::make_unique<trivial_probe>();
+}
+
+std::unique_ptr<gpu_probe> make_mock_probe(std::string runner) {
+  return std::make_unique<mock_probe>(std::move(runner));
 }
 
 std::unique_ptr<gpu_probe> make_smi_probe() {

@@ -1,3 +1,4 @@
+#include "gpu/children/canary.hpp"
 #include "gpu/children/job_directory.hpp"
 #include "gpu/children/runner_pass.hpp"
 #include "gpu/mock/mock_device.hpp"
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace gristmill {
 
@@ -15,18 +18,18 @@ namespace {
 
 constexpr uint64_t code_bytes_max = uint64_t{16} << 20;
 
-result<std::unique_ptr<device>> open_device(const run_job& job) {
-  auto groups = parse_devices(job.device, known_profiles());
+result<std::unique_ptr<device>> open_device(const std::string& name, uint64_t instruction_limit) {
+  auto groups = parse_devices(name, known_profiles());
   if (!groups)
     return pass(groups);
   if (groups->size() != 1 || groups->front().what != device_group::kind::mock)
-    return fail(errc::unsupported, fmt::format("{}: the runner opens mock devices", job.device));
+    return fail(errc::unsupported, fmt::format("{}: the runner opens mock devices", name));
   auto model = profile(groups->front().model);
   if (!model)
     return pass(model);
   mock_device_config config;
   config.profile = std::move(*model);
-  config.instruction_limit = job.instruction_limit;
+  config.instruction_limit = instruction_limit;
   return make_mock_device(std::move(config));
 }
 
@@ -118,7 +121,7 @@ private:
 };
 
 result<void> run_all(child_context& context) {
-  auto gpu = open_device(context.what.run);
+  auto gpu = open_device(context.what.run.device, context.what.run.instruction_limit);
   if (!gpu)
     return pass(gpu);
   runner all(context, **gpu);
@@ -132,11 +135,29 @@ result<void> run_all(child_context& context) {
   return {};
 }
 
+/// The command of a probe (gpu/probe.hpp): one line on the standard output. Exit status 0: passed;
+/// 1: the device is wrong; 2: it could not be looked at.
+int canary(const std::string& name) {
+  auto gpu = open_device(name, 1'000'000);
+  if (!gpu) {
+    fmt::print(stderr, "gristmill-runner: {}\n", gpu.error().what);
+    return 2;
+  }
+  auto done = run_canary(**gpu);
+  nlohmann::json line{{"canary", done ? "passed" : "failed"}};
+  if (!done)
+    line["detail"] = done.error().what;
+  fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return done ? 0 : 1;
+}
+
 } // namespace
 
 } // namespace gristmill
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--canary")
+    return gristmill::canary(argv[2]);
   return gristmill::child_main(
     argc, argv, "gristmill-runner", gristmill::job_kind::run, gristmill::run_all);
 }

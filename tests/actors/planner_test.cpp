@@ -82,7 +82,7 @@ public:
   behavior_type make_behavior() override {
     return {[](const start_working&) {}, [this](const run_ended& how) { ends_->push_back(how); },
       [](const drain_request&) {}, [](const planner_query&) { return planner_snapshot{}; },
-      [](const tick&) {}};
+      [](const rerun_request&) {}, [](const tick&) {}};
   }
 
 private:

@@ -19,6 +19,7 @@ struct run_memory {
   std::map<std::string, caf::strong_actor_ptr> last;
   std::vector<std::string> announced;
   std::vector<std::string> drains;
+  std::vector<std::string> reruns;
   uint32_t started_planner = 0;
   uint32_t started_worker = 0;
   /// These do not end when they are told to, only when they are killed.
@@ -60,6 +61,7 @@ struct some_planner final : member_of_run<planner_actor::base> {
       [this](const peer_restarted& peer, const caf::strong_actor_ptr&) {
         memory_->announced.push_back("planner<-" + to_string(peer.which));
       },
+      [this](const rerun_request& what) { memory_->reruns.push_back(what.candidate); },
       [](const tick&) {}};
   }
 };

@@ -45,7 +45,7 @@ public:
       },
       [](const drain_request&) {}, [](const planner_query&) { return planner_snapshot{}; },
       [](const start_working&) {}, [](const peer_restarted&, const caf::strong_actor_ptr&) {},
-      [](const tick&) {}};
+      [](const rerun_request&) {}, [](const tick&) {}};
   }
 
   void on_exit() override {

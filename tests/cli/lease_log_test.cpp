@@ -131,6 +131,31 @@ TEST_CASE_FIXTURE(log_fixture, "every way that a lease or a GPU ends is counted 
   CHECK(json.at("counts").at("expiries") == 1);
 }
 
+TEST_CASE_FIXTURE(log_fixture, "a GPU whose executor the end of the run sent home is not lost") {
+  const auto ended = "its executor has ended";
+  lease(0s, 0s, 10s, 1, "x");
+  add(11s, "gpu_down", "gone", 0, "{}", ended);
+  add(12s, "gpu_down", "broken", 0, "{}", "nobody verified");
+  add(13s, "attempt_finished").attempt = "silu/cuda/0";
+  add(14s, "gpu_down", "a", 1, "{}", ended);
+  add(14s, "gpu_down", "b", 0, "{}", ended);
+  add(14s, "gpu_down", "torn", 0, "{}", "nobody verified");
+  auto open = read(15s);
+  CHECK_MESSAGE(open.counts.at("gpus_lost") == 5, "a run that goes on may still need them");
+  add(15s, "run_ended");
+  auto log = read(99s);
+  CHECK(log.counts.at("gpus_lost") == 3);
+  const auto shown = nlohmann::json::parse(to_json(log)).at("gpus");
+  REQUIRE(shown.size() == 5);
+  for (const auto& g : shown) {
+    CAPTURE(g.dump());
+    const bool over = g.at("name") == "a" || g.at("name") == "b";
+    CHECK(g.at("phase") == (over ? "ended" : "lost"));
+    CHECK((g.at("reason") == "the run is over") == over);
+  }
+  CHECK(to_text(log).find("ended") != std::string::npos);
+}
+
 TEST_CASE_FIXTURE(log_fixture, "broken data is refused with the number of its event") {
   add(1s, "lease_grant", "a", 1);
   add(2s, "lease_release", "a", 1, "{");

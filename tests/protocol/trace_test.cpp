@@ -129,6 +129,44 @@ TEST_CASE("what would not be read is not written") {
       refused([&](trace& t) { t.evaluation->performance->latency_ms = bad; }), "latency_ms"));
 }
 
+TEST_CASE("what the reader would refuse is refused before it is written, the workload included") {
+  const auto refused = [](auto change) {
+    trace given = passed();
+    change(given);
+    const auto fine = check_trace(given);
+    REQUIRE_FALSE(fine);
+    return fine.error().what;
+  };
+  CHECK(check_trace(passed()));
+  CHECK(contains(
+    refused([](trace& t) { t.work.axes.emplace_back("N_minus", -1); }), "workload.axes.N_minus"));
+  CHECK(contains(refused([](trace& t) {
+    input_spec blob;
+    blob.name = "blob";
+    blob.kind = input_kind::safetensors;
+    t.work.inputs.push_back(blob);
+  }),
+    "workload.inputs.blob.path"));
+  CHECK(contains(refused([](trace& t) {
+    ordered_json deep = 1;
+    for (int i = 0; i < 100; ++i)
+      deep = ordered_json{{"d", deep}};
+    t.evaluation->correctness->extra = deep;
+  }),
+    "nested deeper"));
+}
+
+TEST_CASE("an infinity in `extra` is read with a warning") {
+  trace given = passed();
+  given.evaluation->correctness->extra = {{"deep", {{"x", "here"}}}};
+  auto text = to_json(given).value();
+  text.replace(text.find("\"here\""), 6, "[1, -Infinity]");
+  std::vector<std::string> warnings;
+  REQUIRE(parse_trace(text, "t.jsonl", 1, &warnings));
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "t.jsonl:1: evaluation.correctness.extra: has a number that is not"));
+}
+
 TEST_CASE("a log of more than 5 MiB is cut at a character, and says so") {
   trace given = passed();
   for (int i = 0; i < 3'000'000; ++i)

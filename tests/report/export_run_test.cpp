@@ -20,7 +20,8 @@ event about(std::string kind, std::string problem, std::string candidate, json d
 event started() {
   return about("run_started", "", "",
     {{"gpus", "mock:h200"}, {"toolchain", "clang-19.1.7"},
-      {"time_note", "MODELLED by mock-clock/1 for h200"}, {"version", "0.1.0"}, {"seed", 7},
+      {"time_note", "MODELLED by mock-clock/1 for h200"}, {"t_sol_method", "bytes, fused"},
+      {"t_b_method", "a plain kernel"}, {"version", "0.1.0"}, {"seed", 7},
       {"problems", {"p", "q"}}});
 }
 
@@ -138,5 +139,7 @@ TEST_CASE("the run's own bounds make a table that can be read and scored against
   CHECK(table->device == "mock:h200");
   CHECK(table->clock == "MODELLED by mock-clock/1 for h200");
   CHECK(table->date == "2026-11-30");
+  CHECK(table->t_sol_method == "bytes, fused");
+  CHECK(table->t_b_method == "a plain kernel");
   CHECK(*table->find("p", "u") == workload_bounds{1000, 4000});
 }
