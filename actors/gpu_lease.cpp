@@ -7,6 +7,13 @@
 
 namespace gristmill {
 
+namespace {
+
+/// As many as the table remembers.
+constexpr size_t boots_remembered = 16;
+
+} // namespace
+
 gpu_lease::gpu_lease(caf::actor_config& config, gpu_lease_config settings)
   : gpu_lease_actor::base(config), settings_(std::move(settings)), policy_(settings_.policy.get()),
     table_(settings_.table, std::move(settings_.policy)), monitors_(this) {}
@@ -125,6 +132,11 @@ caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
   auto& e = executors_[what.gpu];
   lease_actions actions;
   auto instant = now();
+  // Late or doubled: it tells of a start that is over, and must neither replace the executor that
+  // is there nor take its GPU down.
+  if (std::find(e.boots_before.begin(), e.boots_before.end(), what.boot) != e.boots_before.end())
+    return lease_ack{
+      false, fmt::format("boot id {} of GPU {} is an earlier one", what.boot, what.gpu)};
   if (e.pointer != from) {
     if (what.state != device_state::up && what.state != device_state::holding)
       return lease_ack{false, "the sender is not the executor of this GPU"};
@@ -147,6 +159,14 @@ caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
     e.handle = caf::actor_cast<gpu_executor_actor>(from);
     auto address = caf::actor_cast<caf::actor_addr>(from);
     monitors_.watch(this, from, [this, address](const caf::error&) { executor_down(address); });
+  }
+  if ((what.state == device_state::up || what.state == device_state::holding)
+    && what.boot != e.boot) {
+    if (!e.boot.empty())
+      e.boots_before.push_back(e.boot);
+    if (e.boots_before.size() > boots_remembered)
+      e.boots_before.erase(e.boots_before.begin());
+    e.boot = what.boot;
   }
   auto ack = table_.on_report(what, instant, actions);
   // The last word to the old holder comes before it is forgotten, and the next grant of this GPU

@@ -57,6 +57,10 @@ private:
   struct executor {
     caf::strong_actor_ptr pointer;
     gpu_executor_actor handle;
+    /// Its newest boot id, and those before: a report under one of these comes too late to put
+    /// another executor in the place of the one that is there.
+    std::string boot;
+    std::vector<std::string> boots_before;
     /// Who has the GPU, until it is verified.
     holder_id held_by = 0;
     uint64_t request = 0;

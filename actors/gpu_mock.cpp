@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace gristmill {
 
@@ -38,6 +39,15 @@ ending ending_of(const measurement& measured, const child_result& ended, bool hu
   return out;
 }
 
+probe_answer answer_of(const child_result& ended) {
+  probe_answer out;
+  auto by_itself = ended.end == child_end::done || ended.end == child_end::no_done;
+  if (by_itself && !ended.group_left)
+    out.status = ended.status;
+  out.output = ended.log;
+  return out;
+}
+
 } // namespace
 
 gpu_mock::gpu_mock(caf::actor_config& config, gpu_mock_config settings)
@@ -60,8 +70,8 @@ gpu_actor::behavior_type gpu_mock::make_behavior() {
     [this](const tick& due) {
       if (due.generation == session_tick_)
         on_timer();
-      else if (due.generation == probe_tick_)
-        probed(probe_tick_, {probe_outcome::could_not, "no answer in time"});
+      else
+        end_look(due.generation, {probe_outcome::could_not, "no answer in time"});
     },
   };
 }
@@ -69,15 +79,18 @@ gpu_actor::behavior_type gpu_mock::make_behavior() {
 void gpu_mock::on_exit() {
   failure ending{errc::shutting_down, settings_.name + " ends"};
   if (running_) {
-    seam::post(settings_.child_front, child_cancel{running_->child.id, false});
-    if (!running_->stuck)
+    if (!running_->idle_since)
+      seam::post(settings_.child_front, child_cancel{running_->child.id, false});
+    if (running_->reply.pending())
       running_->reply.deliver(to_error(ending));
   }
-  if (canary_child_ != 0)
-    seam::post(settings_.child_front, child_cancel{canary_child_, false});
+  if (look_ && look_->child != 0)
+    seam::post(settings_.child_front, child_cancel{look_->child, false});
   for (auto& [token, reply] : finishing_)
-    reply.deliver(to_error(ending));
+    if (reply.pending())
+      reply.deliver(to_error(ending));
   running_.reset();
+  look_.reset();
   finishing_.clear();
   broker_.close();
   settings_.events.close();
@@ -94,19 +107,50 @@ caf::result<measurement> gpu_mock::on_measure(const measure_request& what) {
       fmt::format(
         "{} is GPU {}, the lease is for GPU {}", settings_.name, settings_.gpu, what.under.gpu)});
   auto token = what.under.token;
+  if (running_ && running_->token() == token)
+    return on_next_part(what);
   if (token <= fence_)
     return to_error(lease_over(token, fmt::format("{} has seen token {}", settings_.name, fence_)));
   if (running_)
     return to_error({errc::refused,
       fmt::format("{} still ends what ran under token {}", settings_.name, running_->token())});
+  if (look_)
+    return to_error({errc::refused, settings_.name + " is being looked at"});
   fence_ = token;
   auto now = clock().now();
-  session next{what, {}, make_response_promise<measurement>(), now, now, now + settings_.ttl / 3,
-    ladder{settings_.ladder}, now + what.under.term, false, {}, false};
-  auto reply = next.reply;
+  session first{what, {}, make_response_promise<measurement>(), now, now, now + settings_.ttl / 3,
+    ladder{settings_.ladder}, now + what.under.term, false, {}, false, {}};
   broker_.active(token);
+  return start_part(std::move(first));
+}
+
+caf::result<measurement> gpu_mock::on_next_part(const measure_request& what) {
+  auto& s = *running_;
+  if (s.hung || s.stuck || !s.revoked.empty())
+    return to_error(lease_over(s.token(), "it is being ended"));
+  if (what.part <= s.request.part)
+    return to_error(lease_over(
+      s.token(), fmt::format("{} has seen part {} of it", settings_.name, s.request.part)));
+  if (!s.idle_since || s.reply.pending())
+    return to_error({errc::refused,
+      fmt::format(
+        "{} has not answered part {} of token {} yet", settings_.name, s.request.part, s.token())});
+  if (clock().now() >= s.climb_from)
+    return to_error(lease_over(s.token(), "its term is over"));
+  auto next = std::move(s);
+  running_.reset();
+  next.request = what;
+  next.reply = make_response_promise<measurement>();
+  next.idle_since.reset();
+  return start_part(std::move(next));
+}
+
+caf::result<measurement> gpu_mock::start_part(session next) {
+  auto token = next.token();
+  auto reply = next.reply;
   // The loop's own deadline is behind the last step of the ladder.
-  auto child = settings_.steps.begin(what, what.under.term + settings_.ladder.kill);
+  auto child =
+    settings_.steps.begin(next.request, next.climb_from - clock().now() + settings_.ladder.kill);
   if (!child) {
     measurement failed;
     failed.failure_text = child.error().what;
@@ -142,6 +186,10 @@ void gpu_mock::on_child(uint64_t token, child_result ended) {
     return;
   }
   auto how = ending_of(measured, ended, over.hung, !over.revoked.empty());
+  if (!over.request.last && how.outcome == lease_outcome::fine) {
+    keep_for_next_part(std::move(over), std::move(measured));
+    return;
+  }
   finish(std::move(over), std::move(measured), how.reason, how.outcome);
 }
 
@@ -162,7 +210,7 @@ void gpu_mock::on_child_lost(uint64_t token, const caf::error& why) {
   // else may have the device.
   broker_.down("what started its children has ended: " + what.what);
   failure told{errc::child_failed, what.what};
-  if (!running_->stuck)
+  if (running_->reply.pending())
     running_->reply.deliver(to_error(told));
   running_.reset();
   quit(to_error(told));
@@ -172,40 +220,114 @@ void gpu_mock::finish(
   session over, measurement measured, const std::string& reason, lease_outcome outcome) {
   auto token = over.token();
   finishing_.emplace(token, over.reply);
-  // The next request may come before these answers: the grant that makes it possible is sent first.
-  // The loop has seen the whole process group go, or nothing was started: that is what there is to
-  // verify on a device that keeps no state between children.
-  broker_.finish(token, reason, outcome, {},
-    [this, over = std::move(over), measured = std::move(measured)](
-      bool valid) { answer(over, measured, valid); });
+  auto bad = outcome == lease_outcome::fault || outcome == lease_outcome::hang;
+  auto commands = probe_commands(bad ? probe_occasion::suspicion : probe_occasion::after_lease);
+  if (commands.empty()) {
+    // The next request may come before these answers: the grant that makes it possible is sent
+    // first. The loop has seen the whole process group go, or nothing was started.
+    broker_.finish(token, reason, outcome,
+      [this, over = std::move(over), measured = std::move(measured)](
+        bool valid) { answer(over, measured, valid, {}); });
+    return;
+  }
+  auto told = over.hung || !over.revoked.empty();
+  auto released = broker_.release(token, reason, outcome);
+  if (!told)
+    broker_.ended(token, reason);
+  start_look(std::move(commands), settings_.probe->limit(),
+    [this, released, over = std::move(over), measured = std::move(measured)](probe_report found) {
+      broker_.verified(over.token(), found, released,
+        [this, over, measured, found](bool valid) { answer(over, measured, valid, found); });
+    });
 }
 
-void gpu_mock::answer(const session& over, measurement measured, bool still_valid) {
+void gpu_mock::answer(
+  const session& over, measurement measured, bool still_valid, const probe_report& found) {
   auto token = over.token();
-  auto found = finishing_.find(token);
-  if (found == finishing_.end())
+  auto open = finishing_.find(token);
+  if (open == finishing_.end())
     return;
-  auto reply = std::move(found->second);
-  finishing_.erase(found);
+  auto reply = std::move(open->second);
+  finishing_.erase(open);
+  if (!reply.pending())
+    return; // All its parts have been answered.
+  note_measured(over, measured);
+  if (!over.revoked.empty())
+    reply.deliver(to_error(lease_over(token, over.revoked)));
+  else if (found.outcome == probe_outcome::failed)
+    reply.deliver(to_error(lease_over(token, "the probe after it failed: " + found.detail)));
+  else if (!still_valid)
+    reply.deliver(to_error(lease_over(token, "the broker had taken it back")));
+  else
+    reply.deliver(std::move(measured));
+}
+
+void gpu_mock::note_measured(const session& over, measurement& measured) {
   measured.attempt = over.request.attempt;
   measured.gpu = settings_.gpu;
-  measured.token = token;
+  measured.token = over.token();
+  measured.part = over.request.part;
   measured.held = clock().now() - over.began;
   event e{.kind = "measured",
     .problem = measured.attempt.problem,
     .attempt = to_string(measured.attempt),
     .candidate = over.request.candidate.hash,
     .gpu = settings_.name,
-    .token = token,
+    .token = over.token(),
     .reason = over.revoked.empty() ? measured.failure_text : "revoked: " + over.revoked,
-    .data = fmt::format(R"({{"held_ns":{}}})", measured.held.count())};
+    .data = fmt::format(R"({{"held_ns":{},"part":{}}})", measured.held.count(), over.request.part)};
   settings_.events.note(this, std::move(e));
-  if (!over.revoked.empty())
-    reply.deliver(to_error(lease_over(token, over.revoked)));
-  else if (!still_valid)
-    reply.deliver(to_error(lease_over(token, "the broker had taken it back")));
-  else
-    reply.deliver(std::move(measured));
+}
+
+// ---- between two parts
+// --------------------------------------------------------------------------
+
+void gpu_mock::keep_for_next_part(session over, measurement measured) {
+  auto now = clock().now();
+  auto token = over.token();
+  auto part = over.request.part;
+  over.idle_since = now;
+  running_ = std::move(over);
+  arm();
+  // A release tells whether the lease held to the end of a measurement; here a renewal does.
+  broker_.renew(token, std::chrono::nanoseconds{0},
+    [this, token, part, now, measured = std::move(measured)](const lease_ack& ack) mutable {
+      if (!running_ || running_->token() != token || running_->request.part != part)
+        return; // Ended meanwhile; the asker has been told.
+      auto& s = *running_;
+      if (!ack.applied) {
+        take_back("not renewed: " + ack.note);
+        return;
+      }
+      s.renewed = now;
+      s.renew_due = now + settings_.ttl / 3;
+      note_measured(s, measured);
+      s.began = clock().now();
+      auto reply = std::exchange(s.reply, promise{});
+      reply.deliver(std::move(measured));
+      arm();
+    });
+}
+
+void gpu_mock::end_kept(const std::string& reason, lease_outcome outcome, std::string why) {
+  auto over = std::move(*running_);
+  running_.reset();
+  over.revoked = std::move(why); // Whoever still waits for an answer gets this one.
+  finish(std::move(over), {}, reason, outcome);
+}
+
+void gpu_mock::on_idle_timer() {
+  const auto& s = *running_;
+  auto now = clock().now();
+  if (now >= s.climb_from) {
+    end_kept("timeout", lease_outcome::fine, "its term is over");
+  } else if (now - *s.idle_since >= settings_.idle_limit) {
+    end_kept("idle", lease_outcome::fine, "idle");
+  } else {
+    renew();
+    if (running_)
+      arm();
+  }
 }
 
 // ---- taken back, too late
@@ -226,6 +348,10 @@ void gpu_mock::on_revoke(const lease_revoke& what) {
 
 void gpu_mock::take_back(std::string reason) {
   auto& s = *running_;
+  if (s.idle_since) {
+    end_kept("revoked", lease_outcome::infrastructure, std::move(reason));
+    return; // Nothing runs, so nothing has to be ended first.
+  }
   if (s.revoked.empty() && !s.hung) {
     // SIGTERM at once; the times between the steps stay.
     auto times = settings_.ladder;
@@ -242,6 +368,10 @@ void gpu_mock::take_back(std::string reason) {
 void gpu_mock::on_timer() {
   if (!running_ || running_->stuck)
     return;
+  if (running_->idle_since) {
+    on_idle_timer();
+    return;
+  }
   renew();
   climb();
 }
@@ -258,16 +388,18 @@ void gpu_mock::renew() {
   if (now < s.renew_due)
     return;
   s.renew_due = now + settings_.ttl / 3;
-  // The runner works from its first to its last moment, so the device is never idle meanwhile.
-  broker_.renew(
-    s.token(), std::chrono::nanoseconds{0}, [this, token = s.token(), now](const lease_ack& ack) {
-      if (!running_ || running_->stuck || running_->token() != token)
-        return;
-      if (ack.applied)
-        running_->renewed = now;
-      else if (running_->revoked.empty())
-        take_back("not renewed: " + ack.note);
-    });
+  // The runner works from its first to its last moment, so the device is idle between parts only.
+  std::chrono::nanoseconds idle{0};
+  if (s.idle_since)
+    idle = now - *s.idle_since;
+  broker_.renew(s.token(), idle, [this, token = s.token(), now](const lease_ack& ack) {
+    if (!running_ || running_->stuck || running_->token() != token)
+      return;
+    if (ack.applied)
+      running_->renewed = now;
+    else if (running_->revoked.empty())
+      take_back("not renewed: " + ack.note);
+  });
 }
 
 void gpu_mock::climb() {
@@ -311,6 +443,8 @@ void gpu_mock::arm() {
     due += s.climb.due();
   else
     due = std::min({due, s.renew_due, s.renewed + settings_.ttl / 5 * 4});
+  if (s.idle_since)
+    due = std::min(due, *s.idle_since + settings_.idle_limit);
   session_tick_ = ++generation_;
   seam::tell_later(this, std::max(due - clock().now(), caf::actor_clock::duration_type{0}),
     gpu_actor{this}, tick{session_tick_});
@@ -319,54 +453,91 @@ void gpu_mock::arm() {
 // ---- probes
 // --------------------------------------------------------------------------------------
 
+std::vector<std::vector<std::string>> gpu_mock::probe_commands(probe_occasion why) const {
+  if (!settings_.probe)
+    return {};
+  return settings_.probe->commands(settings_.name, why);
+}
+
 void gpu_mock::on_probe(const probe_order& order) {
-  if (running_) {
+  if (running_ || look_) {
     broker_.probed({probe_outcome::could_not,
-      fmt::format("something still runs under token {}", running_->token())});
+      running_ ? fmt::format("something still runs under token {}", running_->token())
+               : "it is being looked at already"});
     return;
   }
-  auto probe = probe_tick_ = ++generation_;
-  seam::tell_later(this, order.limit, gpu_actor{this}, tick{probe});
+  auto limit = order.limit;
+  if (settings_.probe)
+    limit = std::min(limit, settings_.probe->limit());
+  start_look(probe_commands(probe_occasion::suspicion), limit,
+    [this](probe_report found) { broker_.probed(std::move(found)); });
+}
+
+void gpu_mock::start_look(std::vector<std::vector<std::string>> commands,
+  std::chrono::nanoseconds limit, std::function<void(probe_report)> then) {
+  auto tick_of = ++generation_;
+  look_.emplace();
+  look_->tick = tick_of;
+  look_->deadline = clock().now() + limit;
+  look_->commands.assign(commands.begin(), commands.end());
+  look_->then = std::move(then);
+  seam::tell_later(this, limit, gpu_actor{this}, tick{tick_of});
   seam::ask(this, settings_.child_front, device_quiet_query{settings_.name})
-    .then([this, probe, limit = order.limit](const device_quiet&) { run_canary(probe, limit); },
-      [this, probe](const caf::error& why) {
-        probed(probe, {probe_outcome::could_not, seam::show(system(), why)});
+    .then([this, tick_of](const device_quiet&) { next_command(tick_of); },
+      [this, tick_of](const caf::error& why) {
+        end_look(tick_of, {probe_outcome::could_not, seam::show(system(), why)});
       });
 }
 
-void gpu_mock::run_canary(uint64_t probe, std::chrono::nanoseconds limit) {
-  if (probe != probe_tick_)
+void gpu_mock::next_command(uint64_t tick_of) {
+  if (!look_ || look_->tick != tick_of)
     return;
-  if (!settings_.steps.canary) {
-    probed(probe, {});
+  auto& l = *look_;
+  if (l.commands.empty()) {
+    probe_report found;
+    if (!l.answers.empty())
+      found = settings_.probe->judge(settings_.name, l.answers);
+    end_look(tick_of, std::move(found));
     return;
   }
-  auto child = settings_.steps.canary(limit);
+  if (!settings_.steps.command) {
+    end_look(tick_of, {probe_outcome::could_not, "no commands can be run here"});
+    return;
+  }
+  auto child = settings_.steps.command(l.commands.front(), l.deadline - clock().now());
+  l.commands.pop_front();
   if (!child) {
-    probed(probe, {probe_outcome::could_not, child.error().what});
+    end_look(tick_of, {probe_outcome::could_not, child.error().what});
     return;
   }
-  child->device = settings_.name;
-  canary_child_ = child->id;
-  seam::ask(this, settings_.child_front, *child)
+  child->request.device = settings_.name;
+  l.child = child->request.id;
+  // The folder stays until the child has ended, also when nobody waits for its answer any more.
+  seam::ask(this, settings_.child_front, child->request)
     .then(
-      [this, probe, started = *child](const child_result& ended) {
-        canary_child_ = 0;
-        probed(probe, settings_.steps.canary_end(started, ended));
+      [this, tick_of, folder = child->folder](const child_result& ended) {
+        if (!look_ || look_->tick != tick_of)
+          return;
+        look_->child = 0;
+        look_->answers.push_back(answer_of(ended));
+        next_command(tick_of);
       },
-      [this, probe](const caf::error& why) {
-        canary_child_ = 0;
-        probed(probe, {probe_outcome::could_not, seam::show(system(), why)});
+      [this, tick_of, folder = child->folder](const caf::error& why) {
+        if (!look_ || look_->tick != tick_of)
+          return;
+        look_->child = 0;
+        end_look(tick_of, {probe_outcome::could_not, seam::show(system(), why)});
       });
 }
 
-void gpu_mock::probed(uint64_t probe, probe_report found) {
-  if (probe != probe_tick_)
+void gpu_mock::end_look(uint64_t tick_of, probe_report found) {
+  if (!look_ || look_->tick != tick_of)
     return; // Answered already.
-  probe_tick_ = 0;
-  if (canary_child_ != 0)
-    seam::tell(this, settings_.child_front, child_cancel{canary_child_, false});
-  broker_.probed(std::move(found));
+  auto over = std::move(*look_);
+  look_.reset();
+  if (over.child != 0)
+    seam::tell(this, settings_.child_front, child_cancel{over.child, false});
+  over.then(std::move(found));
 }
 
 } // namespace gristmill

@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace gristmill {
+
+namespace {
+
+failure lease_over(uint64_t token, const std::string& reason) {
+  return {errc::lease_expired, fmt::format("token {} no longer holds: {}", token, reason)};
+}
+
+} // namespace
 
 gpu_sleep::gpu_sleep(caf::actor_config& config, gpu_sleep_config settings)
   : gpu_actor::base(config), settings_(std::move(settings)),
@@ -29,10 +38,11 @@ gpu_actor::behavior_type gpu_sleep::make_behavior() {
 
 void gpu_sleep::on_exit() {
   auto ending = to_error({errc::shutting_down, settings_.name + " ends"});
-  if (running_)
+  if (running_ && running_->reply.pending())
     running_->reply.deliver(ending);
   for (auto& [token, reply] : finishing_)
-    reply.deliver(ending);
+    if (reply.pending())
+      reply.deliver(ending);
   running_.reset();
   finishing_.clear();
   broker_.close();
@@ -45,22 +55,43 @@ caf::result<measurement> gpu_sleep::on_measure(const measure_request& what) {
     return to_error({errc::invalid_input,
       fmt::format(
         "{} is GPU {}, the lease is for GPU {}", settings_.name, settings_.gpu, what.under.gpu)});
-  if (what.under.token <= fence_)
-    return to_error({errc::lease_expired,
-      fmt::format("token {} no longer holds: {} has seen token {}", what.under.token,
-        settings_.name, fence_)});
+  auto token = what.under.token;
+  if (running_ && running_->token() == token)
+    return on_next_part(what);
+  if (token <= fence_)
+    return to_error(lease_over(token, fmt::format("{} has seen token {}", settings_.name, fence_)));
   if (running_)
     return to_error({errc::refused,
-      fmt::format(
-        "{} still sleeps under token {}", settings_.name, running_->request.under.token)});
-  fence_ = what.under.token;
+      fmt::format("{} still sleeps under token {}", settings_.name, running_->token())});
+  fence_ = token;
   auto reply = make_response_promise<measurement>();
   auto now = clock().now();
-  running_ = session{what, reply, now, now + std::min(settings_.duration, what.under.term), now,
-    now + settings_.ttl / 3};
-  broker_.active(what.under.token);
+  auto term_ends = now + what.under.term;
+  running_ = session{what, reply, now, term_ends, std::min(now + settings_.duration, term_ends),
+    now, now + settings_.ttl / 3, {}};
+  broker_.active(token);
   arm();
   return reply;
+}
+
+caf::result<measurement> gpu_sleep::on_next_part(const measure_request& what) {
+  auto& s = *running_;
+  auto now = clock().now();
+  if (what.part <= s.request.part)
+    return to_error(lease_over(
+      s.token(), fmt::format("{} has seen part {} of it", settings_.name, s.request.part)));
+  if (!s.idle_since || s.reply.pending())
+    return to_error({errc::refused,
+      fmt::format(
+        "{} has not answered part {} of token {} yet", settings_.name, s.request.part, s.token())});
+  if (now >= s.term_ends)
+    return to_error(lease_over(s.token(), "its term is over"));
+  s.request = what;
+  s.reply = make_response_promise<measurement>();
+  s.idle_since.reset();
+  s.ends = std::min(now + settings_.duration, s.term_ends);
+  arm();
+  return s.reply;
 }
 
 void gpu_sleep::arm() {
@@ -72,31 +103,68 @@ void gpu_sleep::arm() {
 void gpu_sleep::on_timer() {
   auto now = clock().now();
   if (now >= running_->ends) {
-    finish("done");
+    if (running_->idle_since)
+      finish(now >= running_->term_ends ? "timeout" : "idle");
+    else
+      on_part_end();
     return;
   }
   if (now - running_->renewed >= settings_.ttl / 5 * 4) {
     finish("the broker does not answer", lease_outcome::infrastructure);
     return;
   }
-  if (now >= running_->renew_due) {
-    running_->renew_due = now + settings_.ttl / 3;
-    auto token = running_->request.under.token;
-    broker_.renew(token, std::chrono::nanoseconds{0}, [this, token, now](const lease_ack& ack) {
-      if (!running_ || running_->request.under.token != token)
-        return;
-      if (ack.applied)
-        running_->renewed = now;
-      else
-        finish("not renewed", lease_outcome::infrastructure);
-    });
+  if (now >= running_->renew_due)
+    renew();
+  if (running_)
+    arm();
+}
+
+void gpu_sleep::renew() {
+  auto now = clock().now();
+  auto& s = *running_;
+  s.renew_due = now + settings_.ttl / 3;
+  std::chrono::nanoseconds idle{0};
+  if (s.idle_since)
+    idle = now - *s.idle_since;
+  broker_.renew(s.token(), idle, [this, token = s.token(), now](const lease_ack& ack) {
+    if (!running_ || running_->token() != token)
+      return;
+    if (ack.applied)
+      running_->renewed = now;
+    else
+      finish("not renewed", lease_outcome::infrastructure);
+  });
+}
+
+void gpu_sleep::on_part_end() {
+  if (running_->request.last) {
+    finish("done");
+    return;
   }
+  auto now = clock().now();
+  running_->idle_since = now;
+  running_->ends = std::min(now + settings_.idle_limit, running_->term_ends);
   arm();
+  // A release tells whether the lease held to the end of a measurement; here a renewal does.
+  broker_.renew(running_->token(), std::chrono::nanoseconds{0},
+    [this, token = running_->token(), part = running_->request.part, now](const lease_ack& ack) {
+      if (!running_ || running_->token() != token || running_->request.part != part)
+        return; // Ended meanwhile; the asker has been told.
+      if (!ack.applied) {
+        finish("not renewed", lease_outcome::infrastructure);
+        return;
+      }
+      auto& s = *running_;
+      s.renewed = now;
+      auto slept = note_slept(s);
+      s.began = clock().now();
+      std::exchange(s.reply, promise{}).deliver(std::move(slept));
+    });
 }
 
 void gpu_sleep::on_revoke(const lease_revoke& what) {
   fence_ = std::max(fence_, what.token);
-  if (running_ && running_->request.under.token <= what.token)
+  if (running_ && running_->token() <= what.token)
     finish(
       "revoked", lease_outcome::infrastructure); // Nothing runs, so nothing has to be ended first.
   else if (finishing_.count(what.token) == 0)
@@ -106,37 +174,42 @@ void gpu_sleep::on_revoke(const lease_revoke& what) {
 void gpu_sleep::finish(const std::string& reason, lease_outcome outcome) {
   auto over = std::move(*running_);
   running_.reset();
-  auto token = over.request.under.token;
+  auto token = over.token();
   finishing_.emplace(token, over.reply);
-  broker_.finish(token, reason, outcome, {}, [this, over, token](bool valid) {
+  broker_.finish(token, reason, outcome, [this, over, token](bool valid) {
     auto found = finishing_.find(token);
     if (found == finishing_.end())
       return;
     auto reply = std::move(found->second);
     finishing_.erase(found);
-    if (!valid) {
-      reply.deliver(to_error({errc::lease_expired,
-        fmt::format("token {} no longer holds: the broker had taken it back", token)}));
-      return;
-    }
-    measurement slept;
-    slept.attempt = over.request.attempt;
-    slept.gpu = settings_.gpu;
-    slept.token = token;
-    slept.device = settings_.model;
-    slept.origin = time_origin::not_a_measurement;
-    slept.held = clock().now() - over.began;
-    event e{.kind = "measured",
-      .problem = slept.attempt.problem,
-      .attempt = to_string(slept.attempt),
-      .candidate = over.request.candidate.hash,
-      .gpu = settings_.name,
-      .token = token,
-      .reason = "NOT A MEASUREMENT",
-      .data = fmt::format(R"({{"held_ns":{}}})", slept.held.count())};
-    settings_.events.note(this, std::move(e));
-    reply.deliver(std::move(slept));
+    if (!reply.pending())
+      return; // All its parts have been answered.
+    if (valid)
+      reply.deliver(note_slept(over));
+    else
+      reply.deliver(to_error(lease_over(token, "the broker had taken it back")));
   });
+}
+
+measurement gpu_sleep::note_slept(const session& over) {
+  measurement slept;
+  slept.attempt = over.request.attempt;
+  slept.gpu = settings_.gpu;
+  slept.token = over.token();
+  slept.part = over.request.part;
+  slept.device = settings_.model;
+  slept.origin = time_origin::not_a_measurement;
+  slept.held = clock().now() - over.began;
+  event e{.kind = "measured",
+    .problem = slept.attempt.problem,
+    .attempt = to_string(slept.attempt),
+    .candidate = over.request.candidate.hash,
+    .gpu = settings_.name,
+    .token = slept.token,
+    .reason = "NOT A MEASUREMENT",
+    .data = fmt::format(R"({{"held_ns":{},"part":{}}})", slept.held.count(), slept.part)};
+  settings_.events.note(this, std::move(e));
+  return slept;
 }
 
 } // namespace gristmill

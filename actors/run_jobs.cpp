@@ -283,8 +283,7 @@ measure_steps runner_steps(run_context_ptr context) {
   out.command = [context](const std::vector<std::string>& command,
                   std::chrono::nanoseconds deadline) -> result<probe_child> {
     auto id = context->child_ids->fetch_add(1);
-    auto folder =
-      job_directory::create(context->jobs().string(), "probe-" + std::to_string(id));
+    auto folder = job_directory::create(context->jobs().string(), "probe-" + std::to_string(id));
     if (!folder)
       return pass(folder);
     probe_child child;

@@ -131,7 +131,7 @@ public:
         broker_.active(what.under.token);
         auto reply = make_response_promise<measurement>();
         released_ = wall::now();
-        broker_.finish(what.under.token, "done", lease_outcome::fine, {},
+        broker_.finish(what.under.token, "done", lease_outcome::fine,
           [reply](bool) mutable { reply.deliver(measurement{}); });
         return reply;
       },

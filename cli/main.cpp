@@ -2,8 +2,8 @@
 #include "protocol/nearest.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 
 namespace gristmill {
 

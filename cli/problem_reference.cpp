@@ -250,8 +250,8 @@ private:
           child->request, [&](child_result answer) { ended.set_value(std::move(answer)); });
         !submitted)
       return submitted;
-    for (bool cancelled = false; waiting.wait_for(std::chrono::milliseconds{20})
-         != std::future_status::ready;)
+    for (bool cancelled = false;
+         waiting.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready;)
       if (!cancelled && stop_.seen()) {
         cancelled = true;
         loop_.cancel(child->request.id);

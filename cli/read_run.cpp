@@ -41,8 +41,8 @@ result<run_directory> open_run(const std::filesystem::path& folder) {
   auto named = folder.lexically_normal();
   if (!named.has_filename())
     named = named.parent_path(); // Of "runs/mine/".
-  return fail(errc::not_found,
-    directory.error().what + suggestion(named.string(), runs_near(named)));
+  return fail(
+    errc::not_found, directory.error().what + suggestion(named.string(), runs_near(named)));
 }
 
 result<std::vector<event>> read_events(const std::filesystem::path& folder) {

@@ -71,8 +71,8 @@ gpu_lease_actor make_lease(
   config.policy = policy_of(setup);
   config.events = peers.events;
   config.on_rerun = [supervisor = peers.supervisor](const blame_victim& victim) {
-    seam::post(supervisor,
-      rerun_request{victim.failure.problem, victim.failure.attempt, victim.candidate});
+    seam::post(
+      supervisor, rerun_request{victim.failure.problem, victim.failure.attempt, victim.candidate});
   };
   for (uint32_t i = 0; i < setup.gpu_count; ++i)
     config.gpus.push_back({.name = device_of(setup, i).second,

@@ -39,8 +39,8 @@ struct drain_request {
   std::string reason;
 };
 
-/// From the broker, through the supervisor: the failure of this candidate was its GPU's, which is in
-/// quarantine now. Tried again at most once, if the run still gives out anything.
+/// From the broker, through the supervisor: the failure of this candidate was its GPU's, which is
+/// in quarantine now. Tried again at most once, if the run still gives out anything.
 struct rerun_request {
   std::string problem;
   /// The attempt in which it failed, as `to_string(attempt_id)` writes it.

@@ -161,8 +161,8 @@ planner_decision portfolio::next(const std::string& worker, nanoseconds now) {
   auto out = assign(*best, worker);
   out.reason = fmt::format("{} attempt; {}", to_string(out.work.kind), reason);
   if (const auto& f = flights_.at(out.work.id); f.is_rerun())
-    out.reason = fmt::format("re-run: its GPU was quarantined (attempt {}); {}",
-      to_string(f.rerun_of.id), out.reason);
+    out.reason = fmt::format(
+      "re-run: its GPU was quarantined (attempt {}); {}", to_string(f.rerun_of.id), out.reason);
   return out;
 }
 

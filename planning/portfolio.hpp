@@ -126,8 +126,8 @@ struct rerun_note {
 ///
 /// A candidate whose failure was its GPU's gets one attempt more (`on_rerun`), before anything new
 /// of its problem: the same candidate, of the same kind, without a proposal or a claim. It counts
-/// in all budgets. Its verdict takes the place of the old one. A problem that is finished already is
-/// opened for it; it goes on as a whole only when the victim was its baseline.
+/// in all budgets. Its verdict takes the place of the old one. A problem that is finished already
+/// is opened for it; it goes on as a whole only when the victim was its baseline.
 class portfolio {
 public:
   /// Errors: `invalid_input` for a problem that is named twice or not at all, or no problem.

@@ -381,8 +381,8 @@ bool has_oversized_literal(std::string_view text, double value) {
       ++at;
     } else if (is_digit(text[at]) || text[at] == '-') {
       const auto rest = text.substr(at);
-      const auto number =
-        rest.substr(0, std::max<size_t>(1, std::min(rest.find_first_not_of("+-.0123456789Ee"), rest.size())));
+      const auto number = rest.substr(
+        0, std::max<size_t>(1, std::min(rest.find_first_not_of("+-.0123456789Ee"), rest.size())));
       int64_t whole = 0;
       if (read_whole(number, whole) == whole_kind::out_of_range
         && number.find('.') == std::string_view::npos && read_decimal(number) == value)

@@ -128,8 +128,8 @@ std::optional<trace_correctness> read_correctness(
       out.extra = *extra;
       const auto where = join_path(at, "extra");
       if (has_non_finite(*extra))
-        fields.warn(
-          where, fmt::format("{}: has a number that is not finite, which strict JSON cannot hold", where));
+        fields.warn(where,
+          fmt::format("{}: has a number that is not finite, which strict JSON cannot hold", where));
     }
   fields.ignore_others(
     *from, at, {"max_relative_error", "max_absolute_error", "has_nan", "has_inf", "extra"});

@@ -13,8 +13,8 @@ namespace gristmill {
 /// The workload in a JSON object; `path` leads to it in messages (empty for a line of its own).
 /// What is wrong, the rule about custom inputs included, goes to the reader. `text` is what the
 /// document was parsed from: only it still tells an integer beyond 64 bits from a float.
-workload read_workload(const ordered_json& document, std::string_view path, field_reader& fields,
-  std::string_view text);
+workload read_workload(
+  const ordered_json& document, std::string_view path, field_reader& fields, std::string_view text);
 
 /// Calls `read` with each line that is not blank, its number and a list for its warnings. `read`
 /// answers nothing or the message of its failure. The outcome: the messages of the first twenty

@@ -123,9 +123,18 @@ void take_attempt(run_table& table, gathered& g, const event& e, const json& dat
     ++g.row.attempts;
     ++table.attempts;
   }
-  if (kind == "planted")
-    table.planted.push_back(
-      {e.problem, data.value("key", std::string{}), data.value("status", outcome), e.reason});
+  if (kind != "planted")
+    return;
+  planted_row row{
+    e.problem, data.value("key", std::string{}), data.value("status", outcome), e.reason};
+  // A re-run replaces the verdict that a bad GPU had given.
+  auto old = data.contains("rerun_of") ? std::find_if(table.planted.begin(), table.planted.end(),
+               [&](const planted_row& r) { return r.problem == row.problem && r.key == row.key; })
+                                       : table.planted.end();
+  if (old != table.planted.end())
+    *old = std::move(row);
+  else
+    table.planted.push_back(std::move(row));
 }
 
 std::string status_of(const gathered& g) {

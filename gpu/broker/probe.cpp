@@ -1,9 +1,9 @@
 #include "gpu/probe.hpp"
+#include "protocol/json_document.hpp"
 
 #include <charconv>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace gristmill {
@@ -58,15 +58,15 @@ public:
     std::string_view text = trimmed(answers[0].output);
     if (auto before = text.rfind('\n'); before != std::string_view::npos)
       text.remove_prefix(before + 1);
-    auto line = nlohmann::json::parse(text, nullptr, false);
-    auto said = line.is_object() ? line.find("canary") : line.end();
-    if (said != line.end() && *said == "passed" && status == 0)
+    auto line = parse_json(text, "the canary", {.bytes = 64 << 10, .depth = 4});
+    auto said = line && line->is_object() && line->contains("canary") ? line->at("canary") : "";
+    if (said == "passed" && status == 0)
       return {};
-    if (said != line.end() && *said == "failed" && status == 1) {
-      auto detail = line.find("detail");
+    if (said == "failed" && status == 1) {
+      auto detail = line->find("detail");
       return {probe_outcome::failed,
-        detail != line.end() && detail->is_string() ? "canary: " + detail->get<std::string>()
-                                                    : "canary: wrong"};
+        detail != line->end() && detail->is_string() ? "canary: " + detail->get<std::string>()
+                                                     : "canary: wrong"};
     }
     return {probe_outcome::could_not,
       fmt::format("the canary ended with {} and without a result", status)};

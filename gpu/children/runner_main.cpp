@@ -5,11 +5,11 @@
 #include "protocol/child_answers.hpp"
 #include "protocol/child_program.hpp"
 #include "protocol/device_name.hpp"
+#include "protocol/json_document.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace gristmill {
@@ -144,10 +144,10 @@ int canary(const std::string& name) {
     return 2;
   }
   auto done = run_canary(**gpu);
-  nlohmann::json line{{"canary", done ? "passed" : "failed"}};
+  ordered_json line{{"canary", done ? "passed" : "failed"}};
   if (!done)
     line["detail"] = done.error().what;
-  fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
   return done ? 0 : 1;
 }
 

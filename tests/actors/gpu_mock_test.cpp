@@ -1,6 +1,7 @@
 #include "actors/gpu_lease.hpp"
 #include "actors/gpu_mock.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/scripted_probe.hpp"
 
 using namespace gristmill;
 using namespace gristmill::test;
@@ -568,7 +569,7 @@ TEST_CASE_FIXTURE(one_mock, "processes that outlive SIGKILL take the device down
 }
 
 struct mock_with_canary : mock_fixture {
-  std::vector<child_result> seen;
+  std::shared_ptr<scripted_probe> probe = std::make_shared<scripted_probe>();
   gpu_actor gpu;
 
   mock_with_canary() {
@@ -579,33 +580,93 @@ struct mock_with_canary : mock_fixture {
     settings.child_front = children.handle;
     settings.events = event_port{log.handle, start};
     settings.steps = script.steps();
-    settings.steps.canary = [](std::chrono::nanoseconds deadline) -> result<child_request> {
-      child_request child;
-      child.id = 900;
-      child.deadline = deadline;
+    settings.probe = probe;
+    settings.steps.command = [](const std::vector<std::string>& command,
+                               std::chrono::nanoseconds deadline) -> result<probe_child> {
+      probe_child child;
+      child.request.id = 900;
+      child.request.argv = command;
+      child.request.deadline = deadline;
       return child;
-    };
-    settings.steps.canary_end = [this](const child_request&, const child_result& how) {
-      seen.push_back(how);
-      return how.end == child_end::done ? probe_report{}
-                                        : probe_report{probe_outcome::failed, to_string(how.end)};
     };
     gpu = spawn<gpu_mock>(std::move(settings));
     settle();
   }
   ~mock_with_canary() { end_all(); }
+
+  void end_child(uint64_t id, child_end how = child_end::done, int32_t status = 0) {
+    auto ended = child_that_says({}, how);
+    ended.id = id;
+    ended.status = status;
+    children.finish(*this, ended);
+  }
 };
 
 TEST_CASE_FIXTURE(mock_with_canary, "a probe starts the canary, and its end is the answer") {
   tell(gpu, probe_order{0, 10s});
   CHECK(broker->reports.back().probe.outcome == probe_outcome::passed);
   children->script = [](const child_request&) {
-    return scripted_child{child_that_says({}, child_end::no_done), 1s, {}};
+    auto wrong = child_that_says({}, child_end::no_done);
+    wrong.status = 1;
+    return scripted_child{wrong, 1s, {}};
   };
   tell(gpu, probe_order{0, 10s});
   advance(1s);
   CHECK(broker->reports.back().probe.outcome == probe_outcome::failed);
-  CHECK(seen.size() == 2);
+  CHECK(children->requests.back().argv == std::vector<std::string>{"canary"});
+  CHECK(children->requests.back().device == "mock:h200#0");
+}
+
+TEST_CASE_FIXTURE(mock_with_canary, "after a lease that went well no command is run") {
+  CHECK(answer(ask<measurement>(gpu, run_under(5))));
+  CHECK(probe->occasions == std::vector<probe_occasion>{probe_occasion::after_lease});
+  CHECK(children->requests.size() == 1);
+  CHECK(broker->count(device_state::verified, 5) == 1);
+}
+
+TEST_CASE_FIXTURE(
+  mock_with_canary, "after a fault the canary runs between the release and the verified device") {
+  let_children_run();
+  auto measured = ask<measurement>(gpu, run_under(5));
+  end_child(100, child_end::no_done);
+  CHECK(broker->commands.back().outcome == lease_outcome::fault);
+  CHECK(broker->count(device_state::ended, 5) == 1);
+  CHECK(broker->count(device_state::verified, 5) == 0);
+  CHECK_MESSAGE(refusal(ask<measurement>(gpu, run_under(6))).code == errc::refused,
+    "nothing else runs meanwhile");
+  tell(gpu, lease_revoke{0, 5, "released"});
+  CHECK(broker->count(device_state::verified, 5) == 0);
+  end_child(900, child_end::no_done);
+  CHECK(broker->count(device_state::verified, 5) == 1);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::passed);
+  CHECK(answer(measured)->failure_text.empty() == false);
+}
+
+TEST_CASE_FIXTURE(
+  mock_with_canary, "what was measured does not count when the probe after it fails") {
+  script.statuses = {verdict_status::passed, verdict_status::runtime_error};
+  let_children_run();
+  auto measured = ask<measurement>(gpu, run_under(5));
+  end_child(100);
+  end_child(900, child_end::no_done, 1);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::failed);
+  auto why = refusal(measured);
+  CHECK(why.code == errc::lease_expired);
+  CHECK(why.what.find("probe") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(mock_with_canary, "a canary that gives no answer is no reason to drop a result") {
+  script.statuses = {verdict_status::passed, verdict_status::runtime_error};
+  let_children_run();
+  children->obeys_cancel = false;
+  auto measured = ask<measurement>(gpu, run_under(5));
+  end_child(100);
+  advance(9s);
+  CHECK(broker->count(device_state::verified, 5) == 0);
+  advance(1s);
+  CHECK(broker->count(device_state::verified, 5) == 1);
+  CHECK(broker->reports.back().probe.outcome == probe_outcome::could_not);
+  CHECK(answer(measured)->token == 5);
 }
 
 TEST_CASE_FIXTURE(mock_with_canary, "a probe that hangs has its own deadline and blames nobody") {

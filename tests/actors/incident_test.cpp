@@ -4,6 +4,7 @@
 #include "actors/gpu_lease.hpp"
 #include "actors/gpu_mock.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/scripted_probe.hpp"
 
 using namespace gristmill;
 using namespace gristmill::test;
@@ -20,7 +21,7 @@ struct shared_gpus : actor_fixture {
   std::vector<gpu_actor> gpus;
   fake_holder anna = make_fake_holder(*this);
   fake_holder ben = make_fake_holder(*this);
-  probe_report canary_says;
+  std::shared_ptr<scripted_probe> probe = std::make_shared<scripted_probe>();
 
   void begin(uint32_t count, lease_table_config table = {}) {
     gpu_lease_config settings;
@@ -65,9 +66,10 @@ struct shared_gpus : actor_fixture {
         out.failure_text = to_string(how.end);
       return out;
     };
-    settings.steps.canary = make;
-    settings.steps.canary_end = [this](const child_request&, const child_result&) {
-      return canary_says;
+    settings.probe = probe;
+    settings.steps.command = [make](
+                               const std::vector<std::string>&, std::chrono::nanoseconds deadline) {
+      return result<probe_child>{probe_child{*make(deadline), nullptr}};
     };
     auto made = spawn<gpu_mock>(std::move(settings));
     settle();
@@ -158,9 +160,11 @@ TEST_CASE_FIXTURE(shared_gpus,
     request(anna, i);
     auto measured = measure(anna, i - 1);
     end_child(i == 1 ? child_end::no_done : child_end::done);
+    if (i == 1)
+      end_child(); // The canary: what ran has faulted.
     CHECK(answer(measured)->failure_text.empty() == (i != 1));
   }
-  CHECK(children->requests.size() == 3);
+  CHECK(children->requests.size() == 4);
 }
 
 TEST_CASE_FIXTURE(
@@ -197,7 +201,7 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(
   shared_gpus, "incident: failed probes in a row put a GPU aside until a person has looked") {
   begin(1);
-  canary_says = {probe_outcome::failed, "canary 9 % slow"};
+  probe->says = {probe_outcome::failed, "canary 9 % slow"};
   children->script = nullptr;
   end(gpus[0], caf::exit_reason::kill);
   gpus[0] = start_gpu(0);
@@ -205,7 +209,7 @@ TEST_CASE_FIXTURE(
   CHECK(look().gpus[0].phase == gpu_phase::quarantined);
   request(anna, 1);
   CHECK(anna->grants.empty());
-  canary_says = {};
+  probe->says = {};
   CHECK(
     answer(ask<lease_ack>(broker, broker_command{broker_verb::undrain, "mock:h200#0", "looked at"}))
       ->applied);
@@ -258,6 +262,7 @@ TEST_CASE_FIXTURE(shared_gpus,
     request(anna, i, "bad");
     measure(anna, i - 1);
     end_child(child_end::no_done);
+    end_child(); // The canary.
   }
   CHECK(anna->grants[0].what.granted.gpu != anna->grants[1].what.granted.gpu);
   auto refused = refusal(request(anna, 3, "bad"));

@@ -96,12 +96,19 @@ struct planned : actor_fixture {
   std::shared_ptr<std::vector<run_ended>> ends = std::make_shared<std::vector<run_ended>>();
   oracle_actor oracle_handle = spawn<scripted_oracle>(oracle);
   portfolio_config mind;
+  /// Candidates given by file, of each problem.
+  uint32_t planted = 0;
   planner_actor whom;
 
   void begin(std::vector<std::string> names = {"p"}) {
     planner_config config;
-    for (auto& name : names)
-      config.problems.push_back({name, {}});
+    for (auto& name : names) {
+      auto& p = config.problems.emplace_back(portfolio_problem{name, {}});
+      for (uint32_t i = 0; i < planted; ++i) {
+        auto& c = p.planted.emplace_back();
+        c.key = c.hash = "given-" + std::to_string(i);
+      }
+    }
     config.mind = mind;
     config.oracle = oracle_handle;
     config.scorer = spawn<listening_scorer>(scorer);
@@ -334,6 +341,64 @@ TEST_CASE_FIXTURE(planned, "a problem that kills its oracle each time is given u
     announce_oracle();
   }
   CHECK(ends->size() == 1);
+}
+
+TEST_CASE_FIXTURE(
+  planned, "a victim of a bad GPU goes to whoever waits, and both steps are logged") {
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this);
+  auto first = assigned(request(a, "w-0"));
+  auto failed = summary(first, attempt_outcome::judged);
+  failed.status = verdict_status::runtime_error;
+  CHECK(answer(ask<void>(whom, failed)));
+  auto attempt = to_string(first.id);
+  tell(whom, rerun_request{"p", attempt, failed.candidate.hash});
+  CHECK(journal->last("rerun_planned").attempt == attempt);
+  CHECK(journal->last("rerun_planned").candidate == failed.candidate.hash);
+  auto again = assigned(request(b, "w-1"));
+  REQUIRE(again.given);
+  CHECK(*again.given == failed.candidate);
+  CHECK(journal->last("assigned").reason.starts_with("re-run: its GPU was quarantined"));
+  auto better = summary(again, attempt_outcome::judged);
+  better.candidate = *again.given;
+  CHECK(answer(ask<void>(whom, better)));
+  auto data = nlohmann::json::parse(journal->last("attempt_finished").data);
+  CHECK(data.at("rerun_of") == attempt);
+  CHECK(data.at("improved") == true);
+  tell(whom, rerun_request{"p", attempt, failed.candidate.hash});
+  CHECK(journal->count("rerun_planned") == 1);
+  CHECK(journal->last("rerun_refused").reason.find("named for one before") != std::string::npos);
+  tell(whom, rerun_request{"\xff", "\xff", "\xc3("});
+  CHECK(journal->count("rerun_refused") == 2);
+  CHECK(alive(whom));
+}
+
+TEST_CASE_FIXTURE(
+  planned, "a re-run wakes a worker that had nothing to do, in a finished problem") {
+  mind.search = false;
+  planted = 1;
+  oracle->script = [](const std::string& name) -> std::optional<result<prepared_problem>> {
+    return name == "p" ? std::optional<result<prepared_problem>>{ready(name)} : std::nullopt;
+  };
+  begin({"p", "q"});
+  auto a = make_fake_holder(*this);
+  auto first = assigned(request(a, "w-0"));
+  auto failed = summary(first, attempt_outcome::judged);
+  failed.status = verdict_status::runtime_error;
+  failed.candidate = *first.given;
+  CHECK(answer(ask<void>(whom, failed)));
+  CHECK(journal->count("problem_finished") == 1);
+  auto waits = request(a, "w-0");
+  CHECK_FALSE(answered(waits));
+  tell(whom, rerun_request{"p", to_string(first.id), failed.candidate.hash});
+  auto again = assigned(waits);
+  CHECK(again.kind == attempt_kind::planted);
+  auto better = summary(again, attempt_outcome::judged);
+  better.candidate = *again.given;
+  CHECK(answer(ask<void>(whom, better)));
+  CHECK(journal->count("problem_finished") == 2);
+  CHECK(nlohmann::json::parse(journal->last("problem_finished").data).at("best")
+    == better.candidate.hash);
 }
 
 TEST_CASE_FIXTURE(planned, "names that are no UTF-8 do not end the planner") {

@@ -438,6 +438,24 @@ TEST_CASE_FIXTURE(
   CHECK_FALSE(fs::exists(second->job_directory));
 }
 
+TEST_CASE_FIXTURE(
+  one_problem, "a probe's command has a folder of its own for as long as it is kept") {
+  auto steps = runner_steps(context);
+  auto child = steps.command({"gristmill-runner", "--canary", "mock:h200"}, 7s);
+  REQUIRE(child);
+  CHECK(child->request.argv.at(1) == "--canary");
+  CHECK(child->request.deadline == 7s);
+  CHECK(child->request.profile == child_profile::runner);
+  CHECK_FALSE(child->request.nonce.empty());
+  auto made = child->request.job_directory;
+  CHECK(fs::is_directory(made));
+  auto second = steps.command({"gristmill-runner"}, 7s);
+  REQUIRE(second);
+  CHECK(second->request.id != child->request.id);
+  child->folder.reset();
+  CHECK_FALSE(fs::exists(made));
+}
+
 TEST_CASE_FIXTURE(one_problem, "a job that cannot be made leaves no folder behind") {
   request.units.clear();
   CHECK_FALSE(runner_steps(context).begin(request, 30s));

@@ -148,6 +148,33 @@ TEST_CASE_FIXTURE(one_scorer, "a result that was overtaken by a newer token is n
   CHECK_MESSAGE(judged(other_gpu).status == verdict_status::passed, "each GPU has its own tokens");
 }
 
+TEST_CASE_FIXTURE(one_scorer, "the parts of one lease are all scored, each once and in order") {
+  begin();
+  auto part = [this](uint32_t number) {
+    auto out = about(attempt_kind::search, 4'000, 5);
+    out.measured.part = number;
+    out.measured.output_folder += "-" + std::to_string(number);
+    std::filesystem::create_directories(out.measured.output_folder);
+    return out;
+  };
+  CHECK(judged(part(0)).status == verdict_status::passed);
+  CHECK(judged(part(2)).status == verdict_status::passed);
+  CHECK(refusal(judge(part(2))).code == errc::lease_expired);
+  auto late = part(1);
+  CHECK(refusal(judge(late)).code == errc::lease_expired);
+  CHECK_FALSE(std::filesystem::exists(late.measured.output_folder));
+  CHECK(journal->count("verdict") == 2);
+  judged(about(attempt_kind::search, 4'000, 6));
+  CHECK_MESSAGE(refusal(judge(part(3))).code == errc::lease_expired, "a newer token has been seen");
+}
+
+TEST_CASE_FIXTURE(one_scorer, "0 is no token, whatever the part") {
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 0);
+  what.measured.part = 1;
+  CHECK(refusal(judge(what)).code == errc::lease_expired);
+}
+
 TEST_CASE_FIXTURE(one_scorer, "a doubled result is refused while the first is being judged") {
   begin();
   children->script = [](const child_request&) { return std::nullopt; };

@@ -243,6 +243,19 @@ TEST_CASE_FIXTURE(whole_run, "the end goes through its stages: who asks before w
   CHECK(refusal(ask<planner_snapshot>(whom, planner_query{})).code == errc::child_failed);
 }
 
+TEST_CASE_FIXTURE(whole_run, "the planner is told of victims as long as the run goes on") {
+  memory->stubborn = "worker-0"; // Holds the end up.
+  begin();
+  tell(whom, rerun_request{"p", "p/cuda/3", "c"});
+  CHECK(memory->reruns == std::vector<std::string>{"c"});
+  tell(whom, run_ended{"all problems are finished", true});
+  CHECK(ends->empty());
+  tell(whom, rerun_request{"p", "p/cuda/4", "d"});
+  CHECK(memory->reruns.size() == 1);
+  advance(10s);
+  check_end("all problems are finished", true);
+}
+
 TEST_CASE_FIXTURE(whole_run, "a run without children has no front for them") {
   config.make.child_front = nullptr;
   begin();

@@ -121,9 +121,8 @@ TEST_CASE("a shape takes digits before axes and refuses what is missing or negat
 }
 
 TEST_CASE("a scalar beyond 64 bits is refused also without its type, and does not become random") {
-  for (const char* value :
-    {"9223372036854775808", "18446744073709551616", "-9223372036854775809",
-      "\"9223372036854775808\"", "\"1_0000000000000000000\""}) {
+  for (const char* value : {"9223372036854775808", "18446744073709551616", "-9223372036854775809",
+         "\"9223372036854775808\"", "\"1_0000000000000000000\""}) {
     CAPTURE(value);
     const auto line =
       std::string{R"({"uuid":"u","axes":{},"inputs":{"a":{"value":)"} + value + "}}}";
@@ -137,7 +136,8 @@ TEST_CASE("a big float is a float, whatever integers stand in the strings of its
   for (const char* value : {"-1e30", "18446744073709551616.0", "1.8446744073709552e19"}) {
     CAPTURE(value);
     const auto line =
-      std::string{R"({"uuid":"18446744073709551616 \" 18446744073709551616","axes":{},"inputs":{"a":)"}
+      std::string{
+        R"({"uuid":"18446744073709551616 \" 18446744073709551616","axes":{},"inputs":{"a":)"}
       + R"({"type":"scalar","value":)" + value + "}}}";
     const auto work = parse_workload(line, "w", 1);
     REQUIRE_MESSAGE(work, (work ? "" : work.error().what));
