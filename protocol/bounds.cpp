@@ -102,12 +102,9 @@ const workload_bounds* bounds_table::find(
 result<bounds_table> parse_bounds(std::string_view text, const std::string& file_name) {
   json_limits limits;
   limits.unique_keys = true; // Two rows for one workload: nobody could say which counts.
-  auto document = parse_json(text, file_name, limits);
+  auto document = parse_json_object(text, file_name, limits);
   if (!document)
     return pass(document);
-  if (!document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", file_name, kind_text(*document)));
   field_reader fields;
   bounds_table out;
   const auto schema = fields.text(*document, "", "schema", need::required);

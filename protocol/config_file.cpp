@@ -21,12 +21,9 @@ const std::vector<std::string> known_keys{
 result<config_file> parse_config_file(std::string_view text, const std::string& file_name) {
   json_limits limits;
   limits.bytes = bytes_max;
-  auto document = parse_json(text, file_name, limits);
+  auto document = parse_json_object(text, file_name, limits);
   if (!document)
     return pass(document);
-  if (!document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", file_name, kind_text(*document)));
   field_reader fields;
   config_file out;
   out.warmup_runs = fields.integer(*document, "", "warmup_runs", out.warmup_runs);

@@ -73,12 +73,9 @@ result<void> workload_collector::read(
   std::string_view line, const std::string& where, std::vector<std::string>& own) {
   json_limits limits;
   limits.python_numbers = true;
-  auto document = parse_json(line, where, limits);
+  auto document = parse_json_object(line, where, limits);
   if (!document)
     return pass(document);
-  if (!document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", where, kind_text(*document)));
   field_reader fields;
   const bool is_wrapped = document->contains("workload") && !document->contains("uuid");
   const auto* body = is_wrapped ? fields.object(*document, "", "workload") : &*document;

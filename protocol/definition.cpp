@@ -271,12 +271,9 @@ result<definition> parse_definition(
   std::string_view text, const std::string& file_name, std::vector<std::string>* warnings) {
   json_limits limits;
   limits.python_numbers = true;
-  auto document = parse_json(text, file_name, limits);
+  auto document = parse_json_object(text, file_name, limits);
   if (!document)
     return pass(document);
-  if (!document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", file_name, kind_text(*document)));
   field_reader fields;
   definition def;
   def.name = fields.text(*document, "", "name", need::required);

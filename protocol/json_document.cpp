@@ -307,6 +307,15 @@ result<ordered_json> parse_json(
   }
 }
 
+result<ordered_json> parse_json_object(
+  std::string_view text, const std::string& file, const json_limits& limits) {
+  auto document = parse_json(text, file, limits);
+  if (document && !document->is_object())
+    return fail(errc::invalid_input,
+      fmt::format("{}: must be an object, not {}", file, kind_text(*document)));
+  return document;
+}
+
 result<std::string> read_text_file(const std::filesystem::path& path, size_t bytes_max) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);

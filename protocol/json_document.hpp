@@ -33,6 +33,10 @@ struct json_limits {
 result<ordered_json> parse_json(
   std::string_view text, const std::string& file, const json_limits& limits = {});
 
+/// The same for a document that must be an object.
+result<ordered_json> parse_json_object(
+  std::string_view text, const std::string& file, const json_limits& limits = {});
+
 /// The bytes of a file: `not_found`, `io_failed`, or `invalid_input` above the limit.
 result<std::string> read_text_file(const std::filesystem::path& path, size_t bytes_max);
 

@@ -232,11 +232,7 @@ result<ordered_json> parse_solution_document(std::string_view text, const std::s
   json_limits limits;
   limits.bytes = document_bytes_max;
   limits.python_numbers = true;
-  auto document = parse_json(text, file_name, limits);
-  if (document && !document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", file_name, kind_text(*document)));
-  return document;
+  return parse_json_object(text, file_name, limits);
 }
 
 result<solution> read_solution(const ordered_json& document, std::string_view text,

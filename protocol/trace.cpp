@@ -186,12 +186,9 @@ result<trace> read_line(
   json_limits limits;
   limits.bytes = line_bytes_max;
   limits.python_numbers = true;
-  auto document = parse_json(json_line, where, limits);
+  auto document = parse_json_object(json_line, where, limits);
   if (!document)
     return pass(document);
-  if (!document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", where, kind_text(*document)));
   field_reader fields;
   trace out;
   out.definition_name = fields.text(*document, "", "definition", need::required);

@@ -17,12 +17,9 @@ result<workload> read_line(
   std::string_view json_line, const std::string& where, std::vector<std::string>& warnings) {
   json_limits limits;
   limits.python_numbers = true;
-  auto document = parse_json(json_line, where, limits);
+  auto document = parse_json_object(json_line, where, limits);
   if (!document)
     return pass(document);
-  if (!document->is_object())
-    return fail(errc::invalid_input,
-      fmt::format("{}: must be an object, not {}", where, kind_text(*document)));
   field_reader fields;
   auto out = read_workload(*document, "", fields, json_line);
   warnings = fields.warnings();

@@ -3,6 +3,7 @@
 #include "gpu/broker/broker_loop.hpp"
 #include "gpu/broker/client.hpp"
 #include "gpu/broker/process_tree.hpp"
+#include "tests/journal/temporary_folder.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -22,9 +23,6 @@ namespace {
 class world {
 public:
   explicit world(broker_loop_limits limits = {}, uint32_t gpus = 1) {
-    std::string name = (fs::temp_directory_path() / "gristmill-loop-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder = name;
     path = folder / "s";
     auto opened = broker_store::open(folder / "state");
     REQUIRE(opened.has_value());
@@ -42,17 +40,14 @@ public:
       std::move(settings), *store, *socket, make_trivial_probe(), limits);
     REQUIRE(loop->start().has_value());
   }
-  ~world() {
-    loop.reset();
-    fs::remove_all(folder);
-  }
-
   void turn(int times = 3) {
     for (int n = 0; n < times; ++n)
       loop->turn(0ns);
   }
 
-  fs::path folder;
+  /// First, so that it outlives what writes into it.
+  temporary_folder scratch;
+  fs::path folder = scratch.path;
   std::string path;
   std::unique_ptr<broker_store> store;
   std::unique_ptr<broker_socket> socket;

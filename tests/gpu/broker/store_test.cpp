@@ -1,6 +1,7 @@
 // What a broker remembers.
 
 #include "gpu/broker/broker_store.hpp"
+#include "tests/journal/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -11,17 +12,6 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 namespace {
-
-class folder {
-public:
-  folder() {
-    std::string name = (fs::temp_directory_path() / "gristmill-store-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~folder() { fs::remove_all(path); }
-  fs::path path;
-};
 
 lease_record record() {
   lease_record r;
@@ -48,7 +38,7 @@ lease_record record() {
 } // namespace
 
 TEST_CASE("memory and leases are read as they were written") {
-  folder f;
+  temporary_folder f;
   broker_memory m;
   m.epoch = 3;
   m.tokens["mock:h200#0"] = 2048;
@@ -74,7 +64,7 @@ TEST_CASE("memory and leases are read as they were written") {
 }
 
 TEST_CASE("two brokers never share a state") {
-  folder f;
+  temporary_folder f;
   auto one = broker_store::open(f.path);
   REQUIRE(one.has_value());
   auto two = broker_store::open(f.path);
@@ -89,19 +79,19 @@ TEST_CASE("a damaged state is refused with its file, never guessed") {
       R"({"schema":"gristmill.broker-state/1","epoch":-1,"tokens":{},"drained":{},"weights":{},"policy":"","policy_state":""})",
       R"({"schema":"gristmill.broker-state/1","epoch":1,"tokens":{"a":-5},"drained":{},"weights":{},"policy":"","policy_state":""})"}) {
     CAPTURE(text);
-    folder f;
+    temporary_folder f;
     std::ofstream(f.path / "state.json") << text;
     auto store = broker_store::open(f.path);
     REQUIRE_FALSE(store.has_value());
     CHECK(store.error().what.find("state.json") != std::string::npos);
   }
-  folder f;
+  temporary_folder f;
   std::ofstream(f.path / "lease-x.json") << "{\"schema\":\"gristmill.broker-lease/1\"}";
   CHECK_FALSE(broker_store::open(f.path).has_value());
 }
 
 TEST_CASE("the journal is one line a transition, after what was there") {
-  folder f;
+  temporary_folder f;
   for (int n = 0; n < 2; ++n) {
     auto store = broker_store::open(f.path);
     REQUIRE(store.has_value());
