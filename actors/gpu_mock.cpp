@@ -8,10 +8,6 @@ namespace gristmill {
 
 namespace {
 
-failure lease_over(uint64_t token, const std::string& reason) {
-  return {errc::lease_expired, fmt::format("token {} no longer holds: {}", token, reason)};
-}
-
 struct ending {
   /// The words of `lease_command::reason`.
   std::string reason;
@@ -101,21 +97,24 @@ void gpu_mock::on_exit() {
 // ---- a measurement
 // -------------------------------------------------------------------------------
 
+executor_state gpu_mock::state() const {
+  executor_state out{settings_.name, settings_.gpu, fence_, {}, look_.has_value()};
+  if (running_) {
+    const auto& s = *running_;
+    out.lease =
+      executor_state::open_lease{s.token(), s.request.part, s.idle_since && !s.reply.pending(),
+        s.hung || s.stuck || !s.revoked.empty(), clock().now() >= s.climb_from};
+  }
+  return out;
+}
+
 caf::result<measurement> gpu_mock::on_measure(const measure_request& what) {
-  if (what.under.gpu != settings_.gpu)
-    return to_error({errc::invalid_input,
-      fmt::format(
-        "{} is GPU {}, the lease is for GPU {}", settings_.name, settings_.gpu, what.under.gpu)});
-  auto token = what.under.token;
-  if (running_ && running_->token() == token)
+  auto place = admit(state(), what);
+  if (!place)
+    return to_error(place.error());
+  if (*place == admission::next_part)
     return on_next_part(what);
-  if (token <= fence_)
-    return to_error(lease_over(token, fmt::format("{} has seen token {}", settings_.name, fence_)));
-  if (running_)
-    return to_error({errc::refused,
-      fmt::format("{} still ends what ran under token {}", settings_.name, running_->token())});
-  if (look_)
-    return to_error({errc::refused, settings_.name + " is being looked at"});
+  auto token = what.under.token;
   fence_ = token;
   auto now = clock().now();
   session first{what, {}, make_response_promise<measurement>(), now, now, now + settings_.ttl / 3,
@@ -125,19 +124,7 @@ caf::result<measurement> gpu_mock::on_measure(const measure_request& what) {
 }
 
 caf::result<measurement> gpu_mock::on_next_part(const measure_request& what) {
-  auto& s = *running_;
-  if (s.hung || s.stuck || !s.revoked.empty())
-    return to_error(lease_over(s.token(), "it is being ended"));
-  if (what.part <= s.request.part)
-    return to_error(lease_over(
-      s.token(), fmt::format("{} has seen part {} of it", settings_.name, s.request.part)));
-  if (!s.idle_since || s.reply.pending())
-    return to_error({errc::refused,
-      fmt::format(
-        "{} has not answered part {} of token {} yet", settings_.name, s.request.part, s.token())});
-  if (clock().now() >= s.climb_from)
-    return to_error(lease_over(s.token(), "its term is over"));
-  auto next = std::move(s);
+  auto next = std::move(*running_);
   running_.reset();
   next.request = what;
   next.reply = make_response_promise<measurement>();

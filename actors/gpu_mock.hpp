@@ -3,6 +3,7 @@
 #include "actors/event_port.hpp"
 #include "actors/executor_port.hpp"
 #include "actors/interfaces.hpp"
+#include "gpu/lease/admission.hpp"
 #include "gpu/lease/ladder.hpp"
 #include "gpu/probe.hpp"
 
@@ -127,6 +128,8 @@ private:
     std::function<void(probe_report)> then;
   };
 
+  /// For the rule of admission.
+  executor_state state() const;
   caf::result<measurement> on_measure(const measure_request& what);
   caf::result<measurement> on_next_part(const measure_request& what);
   caf::result<measurement> start_part(session next);

@@ -6,14 +6,6 @@
 
 namespace gristmill {
 
-namespace {
-
-failure lease_over(uint64_t token, const std::string& reason) {
-  return {errc::lease_expired, fmt::format("token {} no longer holds: {}", token, reason)};
-}
-
-} // namespace
-
 gpu_sleep::gpu_sleep(caf::actor_config& config, gpu_sleep_config settings)
   : gpu_actor::base(config), settings_(std::move(settings)),
     broker_(this, settings_.broker, settings_.gpu, settings_.model, settings_.boot) {}
@@ -50,19 +42,23 @@ void gpu_sleep::on_exit() {
   settings_.broker = nullptr;
 }
 
+executor_state gpu_sleep::state() const {
+  executor_state out{settings_.name, settings_.gpu, fence_, {}, false};
+  if (running_) {
+    const auto& s = *running_;
+    out.lease = executor_state::open_lease{s.token(), s.request.part,
+      s.idle_since && !s.reply.pending(), false, clock().now() >= s.term_ends};
+  }
+  return out;
+}
+
 caf::result<measurement> gpu_sleep::on_measure(const measure_request& what) {
-  if (what.under.gpu != settings_.gpu)
-    return to_error({errc::invalid_input,
-      fmt::format(
-        "{} is GPU {}, the lease is for GPU {}", settings_.name, settings_.gpu, what.under.gpu)});
-  auto token = what.under.token;
-  if (running_ && running_->token() == token)
+  auto place = admit(state(), what);
+  if (!place)
+    return to_error(place.error());
+  if (*place == admission::next_part)
     return on_next_part(what);
-  if (token <= fence_)
-    return to_error(lease_over(token, fmt::format("{} has seen token {}", settings_.name, fence_)));
-  if (running_)
-    return to_error({errc::refused,
-      fmt::format("{} still sleeps under token {}", settings_.name, running_->token())});
+  auto token = what.under.token;
   fence_ = token;
   auto reply = make_response_promise<measurement>();
   auto now = clock().now();
@@ -76,20 +72,10 @@ caf::result<measurement> gpu_sleep::on_measure(const measure_request& what) {
 
 caf::result<measurement> gpu_sleep::on_next_part(const measure_request& what) {
   auto& s = *running_;
-  auto now = clock().now();
-  if (what.part <= s.request.part)
-    return to_error(lease_over(
-      s.token(), fmt::format("{} has seen part {} of it", settings_.name, s.request.part)));
-  if (!s.idle_since || s.reply.pending())
-    return to_error({errc::refused,
-      fmt::format(
-        "{} has not answered part {} of token {} yet", settings_.name, s.request.part, s.token())});
-  if (now >= s.term_ends)
-    return to_error(lease_over(s.token(), "its term is over"));
   s.request = what;
   s.reply = make_response_promise<measurement>();
   s.idle_since.reset();
-  s.ends = std::min(now + settings_.duration, s.term_ends);
+  s.ends = std::min(clock().now() + settings_.duration, s.term_ends);
   arm();
   return s.reply;
 }

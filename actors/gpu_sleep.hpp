@@ -3,6 +3,7 @@
 #include "actors/event_port.hpp"
 #include "actors/executor_port.hpp"
 #include "actors/interfaces.hpp"
+#include "gpu/lease/admission.hpp"
 
 #include <cstdint>
 #include <map>
@@ -60,6 +61,8 @@ private:
     uint64_t token() const { return request.under.token; }
   };
 
+  /// For the rule of admission.
+  executor_state state() const;
   caf::result<measurement> on_measure(const measure_request& what);
   caf::result<measurement> on_next_part(const measure_request& what);
   void on_revoke(const lease_revoke& what);
