@@ -9,11 +9,12 @@ namespace {
 
 /// Device code of one unit; more is no kernel of a person or an agent.
 constexpr uint64_t code_bytes_max = uint64_t{16} << 20;
+constexpr size_t log_bytes_max = 8192;
 
 } // namespace
 
-std::vector<keyed_unit> keyed_units(
-  const run_context& context, const resolved_candidate& candidate, const clang_command& clang) {
+std::vector<keyed_unit> keyed_units(const run_context& context, const resolved_candidate& candidate,
+  const device_compiler& compiler) {
   std::vector<keyed_unit> out;
   for (const auto& unit : candidate.units) {
     compile_input input;
@@ -21,20 +22,20 @@ std::vector<keyed_unit> keyed_units(
     input.unit = unit;
     input.options = candidate.parsed.options;
     input.arch = context.arch;
-    out.push_back({unit, cache_key(input, clang)});
+    out.push_back({unit, cache_key(input, compiler)});
   }
   return out;
 }
 
 compile_job build_compile_job(const run_context& context, const resolved_candidate& candidate,
-  const clang_command& clang, const std::vector<compile_unit>& units) {
+  const device_compiler& compiler, const std::vector<compile_unit>& units) {
   compile_job out;
   out.source_file = "candidate.cu";
   out.options = candidate.parsed.options;
   out.units = units;
   out.arch = context.arch;
-  out.compiler = clang.program;
-  out.compiler_version = clang.version;
+  out.compiler = compiler.path;
+  out.compiler_version = compiler.version;
   return out;
 }
 
@@ -80,6 +81,8 @@ compiled_candidate assemble(
       return out;
     }
     out.units.push_back(unit.unit);
+    if (out.log.size() + unit.log.size() <= log_bytes_max)
+      out.log += unit.log;
   }
   return out;
 }

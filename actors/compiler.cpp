@@ -48,7 +48,7 @@ void compiler::begin(open_request work) {
     refuse(work, candidate.error());
     return;
   }
-  auto units = keyed_units(*config_.context, *candidate, config_.clang);
+  auto units = keyed_units(*config_.context, *candidate, config_.device_code);
   for (const auto& unit : units)
     if (cache_.find(unit.cache_key) == cache_.end()) {
       compile(std::move(work), *candidate, std::move(units));
@@ -65,7 +65,7 @@ void compiler::compile(
       missing.push_back(unit.what);
   job what;
   what.kind = job_kind::compile;
-  what.compile = build_compile_job(*config_.context, candidate, config_.clang, missing);
+  what.compile = build_compile_job(*config_.context, candidate, config_.device_code, missing);
   auto child = make_child_job(*config_.context, child_profile::compiler, "gristmill-compiler",
     std::move(what), config_.deadline);
   if (child)
@@ -141,7 +141,7 @@ void compiler::refuse(open_request& work, const failure& why) {
 }
 
 void compiler::tell(open_request& work, compiled_candidate compiled) {
-  compiled.toolchain = config_.clang.version;
+  compiled.toolchain = config_.device_code.version;
   event e{.kind = "compiled",
     .problem = work.request.attempt.problem,
     .attempt = to_string(work.request.attempt),

@@ -16,7 +16,7 @@ namespace gristmill {
 
 struct compiler_config {
   run_context_ptr context;
-  clang_command clang;
+  device_compiler device_code;
   child_front_actor child_front;
   event_port events;
   /// Compilers that run at the same time; further requests wait here, one a worker at most.

@@ -1,29 +1,22 @@
 #include "actors/planner.hpp"
 
 #include "actors/peer_loss.hpp"
+#include "actors/run_events.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <utility>
 
 namespace gristmill {
 
-namespace {
-
-/// Names and keys come from files of strangers: what is not UTF-8 must not end the planner.
-std::string text_of(const nlohmann::json& data) {
-  return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-} // namespace
-
 planner::planner(caf::actor_config& actor, planner_config config, portfolio mind)
   : planner_actor::base(actor), config_(std::move(config)), mind_(std::move(mind)),
     monitors_(this) {
-  for (const auto& p : config_.problems)
-    to_prepare_.push_back(p.name);
+  for (const auto& p : mind_.problems())
+    if (p.state != problem_state::finished)
+      to_prepare_.push_back(p.name);
+  mind_.take_finished(); // What was finished before this start has been noted.
 }
 
 void planner::on_exit() {
@@ -51,7 +44,12 @@ planner_actor::behavior_type planner::make_behavior() {
       serve();
       return reply;
     },
-    [this](const claim_request& request) { return mind_.claim(request); },
+    [this](const claim_request& request) {
+      auto reply = mind_.claim(request);
+      if (reply.granted)
+        config_.events.note(this, claimed_event(request));
+      return reply;
+    },
     [this](const attempt_summary& summary) { on_summary(summary); },
     [this](const drain_request& request) {
       mind_.drain(request.reason);
@@ -61,7 +59,9 @@ planner_actor::behavior_type planner::make_behavior() {
     [this](const planner_query&) { return mind_.snapshot(); },
     [this](const start_working&) {
       if (config_.mind.wall_budget.count() > 0)
-        seam::tell_later(this, config_.mind.wall_budget, planner_actor{this}, tick{});
+        seam::tell_later(this,
+          std::max(config_.mind.wall_budget - now(), std::chrono::nanoseconds{0}),
+          planner_actor{this}, tick{});
       prepare_more();
       serve();
     },
@@ -104,16 +104,7 @@ void planner::prepare(const std::string& problem) {
 
 void planner::on_prepared(const prepared_problem& prepared) {
   --preparing_;
-  nlohmann::json data{{"status", to_string(prepared.status)}, {"graph", prepared.graph.sha256}};
-  auto& workloads = data["workloads"] = nlohmann::json::array();
-  for (const auto& w : prepared.workloads)
-    workloads.push_back({{"uuid", w.uuid}, {"floor_ns", w.floor_ns}, {"shrunken", w.shrunken},
-      {"floor_method", w.floor_method}});
-  config_.events.note(this,
-    {.kind = "problem_prepared",
-      .problem = prepared.problem,
-      .reason = prepared.reason,
-      .data = text_of(data)});
+  config_.events.note(this, prepared_event(prepared));
   if (prepared.status == verdict_status::passed && config_.scorer)
     seam::tell(this, config_.scorer, prepared);
   mind_.on_ready(prepared);
@@ -150,41 +141,15 @@ void planner::watch_worker(const std::string& worker, const caf::strong_actor_pt
   monitors_.watch(this, caf::actor_cast<caf::actor>(handle), [this, worker](const caf::error&) {
     std::erase_if(waiting_, [&](const waiting_worker& w) { return w.worker == worker; });
     for (const auto& id : mind_.on_worker_lost(worker, now()))
-      config_.events.note(this,
-        {.kind = "attempt_lost",
-          .problem = id.problem,
-          .attempt = to_string(id),
-          .reason = "its worker died"});
+      config_.events.note(this, lost_event(id, worker));
     serve();
   });
-}
-
-event planner::about(const attempt_summary& summary, const planner_note& note) const {
-  nlohmann::json data{{"kind", to_string(summary.kind)}, {"worker", summary.worker},
-    {"outcome", to_string(summary.outcome)}, {"key", summary.candidate.key},
-    {"gpu_ns", summary.gpu_ns}, {"improved", note.improved}};
-  if (!note.rerun_of.empty())
-    data["rerun_of"] = note.rerun_of;
-  if (summary.outcome == attempt_outcome::judged) {
-    data["status"] = to_string(summary.status);
-    data["objective_ns"] = summary.objective_ns;
-    data["hypothesis"] = summary.candidate.hypothesis;
-    data["parent"] = summary.candidate.parent;
-    data["source"] = summary.candidate.source.sha256;
-    data["plan"] = summary.candidate.plan.sha256;
-  }
-  return {.kind = "attempt_finished",
-    .problem = summary.id.problem,
-    .attempt = to_string(summary.id),
-    .candidate = summary.candidate.hash,
-    .reason = summary.reason,
-    .data = text_of(data)};
 }
 
 void planner::on_summary(const attempt_summary& summary) {
   auto note = mind_.on_finished(summary, now());
   if (note.accepted)
-    config_.events.note(this, about(summary, note));
+    config_.events.note(this, finished_event(summary, note));
   serve();
 }
 
@@ -200,16 +165,9 @@ void planner::on_rerun(const rerun_request& request) {
 }
 
 void planner::note_finished_problems() {
-  for (const auto& p : mind_.problems()) {
-    auto& noted = finished_noted_[p.name];
-    // A re-run opens a finished problem once more, and then its best may be another one.
-    bool noted_before = std::exchange(noted, p.state == problem_state::finished);
-    if (!noted || noted_before)
-      continue;
-    nlohmann::json data{{"best", p.best.hash}, {"best_ns", p.best_ns}};
-    config_.events.note(this,
-      {.kind = "problem_finished", .problem = p.name, .reason = p.reason, .data = text_of(data)});
-  }
+  // A re-run opens a finished problem once more, and then its best may be another one.
+  for (const auto& p : mind_.take_finished())
+    config_.events.note(this, problem_finished_event(p));
 }
 
 void planner::serve() {
@@ -221,12 +179,9 @@ void planner::serve() {
     if (decision.kind == decision_kind::assigned) {
       reply.kind = work_kind::assigned;
       reply.work = decision.work;
-      config_.events.note(this,
-        {.kind = "assigned",
-          .problem = reply.work.id.problem,
-          .attempt = to_string(reply.work.id),
-          .reason = decision.reason,
-          .data = text_of({{"worker", waiting_[i].worker}})});
+      config_.events.note(this, assigned_event(decision, waiting_[i].worker));
+      if (!decision.work.moved_from.empty())
+        config_.events.note(this, moved_event(decision, waiting_[i].worker));
     }
     waiting_[i].reply.deliver(std::move(reply));
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -54,7 +54,6 @@ private:
   /// Serves the waiting workers, notes what finished, tells the end.
   void serve();
   void note_finished_problems();
-  event about(const attempt_summary& summary, const planner_note& note) const;
 
   planner_config config_;
   portfolio mind_;
@@ -62,7 +61,6 @@ private:
   std::vector<waiting_worker> waiting_;
   std::vector<std::string> to_prepare_;
   std::map<std::string, uint32_t> prepare_failures_;
-  std::map<std::string, bool> finished_noted_;
   uint32_t preparing_ = 0;
   bool oracle_gone_ = false;
   bool end_told_ = false;

@@ -314,6 +314,12 @@ result<prepared_problem> finish_prepare(const run_context& context, const proble
     graph_text = std::move(*text);
   }
   out.reason = answers->graph_reason;
+  // How a reference was made where that was not as written; one sentence stands for all workloads.
+  for (const auto& a : answers->workloads)
+    if (!a.reason.empty()) {
+      out.reason += (out.reason.empty() ? "reference " : "; reference ") + a.reason;
+      break;
+    }
   std::optional<op_graph> graph;
   if (!graph_text.empty()) {
     auto parsed = parse_op_graph(graph_text);

@@ -81,8 +81,29 @@ bool is_shrunken(const run_context& context, const problem& of, const workload& 
   return full && check && *full != *check;
 }
 
-result<std::vector<workload_measurement>> in_order(
-  const run_context& context, const problem& of, std::vector<workload_measurement> said) {
+/// The workloads that a measurement covers, in the order of the problem. Errors: `invalid_input`
+/// for one that the problem has not, or that is named twice.
+result<std::vector<const workload*>> asked_workloads(
+  const problem& of, const std::vector<std::string>& asked) {
+  std::set<std::string_view> wanted;
+  for (const auto& uuid : asked) {
+    if (find_workload(of, uuid) == nullptr)
+      return fail(errc::invalid_input,
+        fmt::format(
+          "a measurement of {} asks for workload '{}', which the problem has not", of.name, uuid));
+    if (!wanted.insert(uuid).second)
+      return fail(errc::invalid_input,
+        fmt::format("a measurement of {} asks for workload '{}' twice", of.name, uuid));
+  }
+  std::vector<const workload*> out;
+  for (const auto& w : of.workloads)
+    if (asked.empty() || wanted.contains(w.uuid))
+      out.push_back(&w);
+  return out;
+}
+
+result<std::vector<workload_measurement>> in_order(const run_context& context, const problem& of,
+  const std::vector<const workload*>& asked, std::vector<workload_measurement> said) {
   std::map<std::string, workload_measurement> by_name;
   for (auto& w : said) {
     auto name = w.uuid;
@@ -90,10 +111,10 @@ result<std::vector<workload_measurement>> in_order(
       return fail(errc::child_failed, fmt::format("it answered twice for workload {}", name));
   }
   std::vector<workload_measurement> out;
-  for (const auto& work : of.workloads) {
-    auto found = by_name.find(work.uuid);
+  for (const auto* work : asked) {
+    auto found = by_name.find(work->uuid);
     if (found == by_name.end())
-      return fail(errc::child_failed, fmt::format("it did not answer for workload {}", work.uuid));
+      return fail(errc::child_failed, fmt::format("it did not answer for workload {}", work->uuid));
     auto& w = found->second;
     if (!runner_may_say(w.status))
       return fail(errc::child_failed,
@@ -101,7 +122,7 @@ result<std::vector<workload_measurement>> in_order(
     if (w.status == verdict_status::passed && w.time_ns == 0)
       return fail(
         errc::child_failed, fmt::format("workload {}: ran to its end in no time", w.uuid));
-    if (w.shrunken != is_shrunken(context, of, work))
+    if (w.shrunken != is_shrunken(context, of, *work))
       return fail(errc::child_failed,
         fmt::format("workload {}: ran {} twin", w.uuid, w.shrunken ? "a shrunken" : "no shrunken"));
     out.push_back(std::move(w));
@@ -114,19 +135,19 @@ result<std::vector<workload_measurement>> in_order(
 }
 
 /// Nothing was measured, for a reason of ours.
-measurement nothing_measured(const run_context& context, const problem* of, std::string why) {
+measurement nothing_measured(const run_context& context, const problem* of,
+  const std::vector<const workload*>& asked, std::string why) {
   measurement out;
   out.device = "mock:" + context.device_model;
   out.origin = time_origin::none;
-  if (of != nullptr)
-    for (const auto& work : of->workloads) {
-      workload_measurement w;
-      w.uuid = work.uuid;
-      w.status = verdict_status::infrastructure;
-      w.shrunken = is_shrunken(context, *of, work);
-      w.detail = why;
-      out.workloads.push_back(std::move(w));
-    }
+  for (const auto* work : asked) {
+    workload_measurement w;
+    w.uuid = work->uuid;
+    w.status = verdict_status::infrastructure;
+    w.shrunken = is_shrunken(context, *of, *work);
+    w.detail = why;
+    out.workloads.push_back(std::move(w));
+  }
   out.failure_text = std::move(why);
   return out;
 }
@@ -145,9 +166,16 @@ result<run_job> build_run_job(const run_context& context, const measure_request&
   auto of = find_problem(context, request.attempt.problem);
   if (!of)
     return pass(of);
+  auto asked = asked_workloads(**of, request.workloads);
+  if (!asked)
+    return pass(asked);
   auto resolved = resolve_candidate(context, request.attempt.problem, request.candidate);
   if (!resolved)
     return pass(resolved);
+  auto is_asked = [&](const std::string& uuid) {
+    return std::any_of(
+      asked->begin(), asked->end(), [&](const workload* w) { return w->uuid == uuid; });
+  };
   run_job out;
   out.device = "mock:" + context.device_model;
   out.instruction_limit = context.instruction_limit;
@@ -168,6 +196,8 @@ result<run_job> build_run_job(const run_context& context, const measure_request&
       return fail(
         errc::invalid_input, "the plan needs unit '" + unit.key + "', which was not compiled");
   for (const auto& w : resolved->workloads) {
+    if (!is_asked(w.uuid))
+      continue;
     run_workload work;
     work.uuid = w.uuid;
     work.shrunken = w.shrunken;
@@ -190,15 +220,18 @@ measurement read_run_result(const run_context& context, const measure_request& r
   std::string_view nonce, const child_result& ended) {
   auto of = find_problem(context, request.attempt.problem);
   if (!of)
-    return nothing_measured(context, nullptr, of.error().what);
+    return nothing_measured(context, nullptr, {}, of.error().what);
+  auto asked = asked_workloads(**of, request.workloads);
+  if (!asked)
+    return nothing_measured(context, *of, {}, asked.error().what);
   if (ended.end != child_end::done)
-    return nothing_measured(context, *of, describe_end("runner", ended));
+    return nothing_measured(context, *of, *asked, describe_end("runner", ended));
   auto said = read_run_answers(ended.lines, nonce);
   if (!said)
-    return nothing_measured(context, *of, "runner: " + said.error().what);
-  auto workloads = in_order(context, **of, std::move(said->workloads));
+    return nothing_measured(context, *of, *asked, "runner: " + said.error().what);
+  auto workloads = in_order(context, **of, *asked, std::move(said->workloads));
   if (!workloads)
-    return nothing_measured(context, *of, "runner: " + workloads.error().what);
+    return nothing_measured(context, *of, *asked, "runner: " + workloads.error().what);
   measurement out;
   out.device = "mock:" + context.device_model;
   out.origin = time_origin::modelled;

@@ -13,13 +13,15 @@
 
 namespace gristmill {
 
-/// What the runner has to do for a measurement: every workload in full on its correctness inputs,
-/// and at true size for the clock. Outputs go to the job's folder, under `output_file`. Errors:
-/// those of `resolve_candidate`; `invalid_input` when the compiled units are not those that the
-/// plan needs; `not_found` for an input that the oracle has not made or code that is gone.
+/// What the runner has to do for a measurement: every workload that it asks for in full on its
+/// correctness inputs, and at true size for the clock. Outputs go to the job's folder, under
+/// `output_file`. Errors: those of `resolve_candidate`; `invalid_input` when the compiled units are
+/// not those that the plan needs, and for a workload that the problem has not; `not_found` for an
+/// input that the oracle has not made or code that is gone.
 result<run_job> build_run_job(const run_context& context, const measure_request& request);
 
-/// What a runner's end means, one element for each workload of the problem and in its order. A
+/// What a runner's end means, one element for each workload that was asked for, in the problem's
+/// order. A
 /// runner that broke off, or whose answer is not plausible (nonce, number and names of workloads,
 /// statuses that only a judge may give, a time of 0), has measured nothing: every workload is
 /// `infrastructure` and `failure_text` says why.

@@ -1,5 +1,6 @@
 #include "actors/scorer.hpp"
 
+#include "actors/run_events.hpp"
 #include "actors/run_jobs.hpp"
 
 #include <algorithm>
@@ -48,13 +49,15 @@ void add_errors(nlohmann::json& row, const evaluation& judged, const std::string
   }
 }
 
-nlohmann::json data_of(attempt_kind kind, const candidate_ref& candidate,
+nlohmann::json data_of(attempt_kind kind, attempt_effort effort, const candidate_ref& candidate,
   const measurement& measured, const verdict& v, const evaluation& judged) {
-  nlohmann::json data{{"kind", to_string(kind)}, {"key", candidate.key},
+  nlohmann::json data{{"kind", to_string(kind)}, {"effort", to_string(effort)},
     {"status", to_string(v.status)}, {"origin", to_string(v.origin)},
+    {"held_ns", static_cast<uint64_t>(std::max<int64_t>(measured.held.count(), 0))},
     {"objective_ns", v.objective_ns}, {"speedup", double(v.speedup)},
     {"sol_score", double(v.sol_score)}, {"floor_share", double(v.floor_share)},
     {"device", measured.device}};
+  add_candidate(data, candidate);
   auto& workloads = data["workloads"] = nlohmann::json::array();
   for (const auto& w : v.workloads) {
     nlohmann::json row{{"uuid", w.uuid}, {"status", to_string(w.status)}, {"time_ns", w.time_ns},
@@ -79,7 +82,8 @@ nlohmann::json data_of(attempt_kind kind, const candidate_ref& candidate,
 } // namespace
 
 scorer::scorer(caf::actor_config& actor, scorer_config config)
-  : scorer_actor::base(actor), config_(std::move(config)) {}
+  : scorer_actor::base(actor), config_(std::move(config)),
+    baselines_(std::move(config_.baselines)) {}
 
 void scorer::on_exit() {
   config_.child_front = nullptr;
@@ -92,8 +96,9 @@ scorer_actor::behavior_type scorer::make_behavior() {
     [this](const judge_request& request) { return judge(request); },
     [this](const refused_request& request) -> caf::result<verdict> {
       auto reply = make_response_promise<verdict>();
-      auto v = refused_verdict(yardsticks(request.attempt.problem), request.compiled);
-      keep(request.attempt, request.kind, request.candidate, {}, std::move(v), {}, reply);
+      auto v = refused_verdict(yardsticks(request.attempt.problem, {}), request.compiled);
+      keep({request.attempt, request.kind, request.candidate, request.effort, {}, {}}, std::move(v),
+        {}, reply);
       return reply;
     },
     [this](const prepared_problem& prepared) {
@@ -109,13 +114,16 @@ scorer_actor::behavior_type scorer::make_behavior() {
   };
 }
 
-std::vector<workload_yardstick> scorer::yardsticks(const std::string& problem) const {
+std::vector<workload_yardstick> scorer::yardsticks(
+  const std::string& problem, const std::vector<std::string>& only) const {
   std::vector<workload_yardstick> out;
   auto known = baselines_.find(problem);
   auto prepared = prepared_.find(problem);
   if (prepared == prepared_.end())
     return out;
   for (const auto& w : prepared->second.workloads) {
+    if (!only.empty() && std::find(only.begin(), only.end(), w.uuid) == only.end())
+      continue; // A probe: what it did not ask for is no part of its verdict.
     workload_yardstick y;
     if (known != baselines_.end())
       if (auto found = known->second.find(w.uuid); found != known->second.end())
@@ -194,27 +202,28 @@ void scorer::on_judged(const judge_request& request, const child_result& ended,
 void scorer::decide(const judge_request& request, const evaluation& judged, verdict_promise reply) {
   remove_outputs(request.measured);
   auto problem = request.attempt.problem;
-  auto v = make_verdict(
-    request.kind, yardsticks(problem), request.measured, judged, request.measured.findings);
-  if (request.kind == attempt_kind::baseline && v.status == verdict_status::passed)
+  auto v = make_verdict(request.kind, yardsticks(problem, request.workloads), request.measured,
+    judged, request.measured.findings);
+  if (request.kind == attempt_kind::baseline && request.effort == attempt_effort::full
+    && v.status == verdict_status::passed)
     for (const auto& w : v.workloads)
       baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns};
-  keep(request.attempt, request.kind, request.candidate, request.measured, std::move(v), judged,
-    reply);
+  keep(request, std::move(v), judged, reply);
 }
 
-void scorer::keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
-  const measurement& measured, verdict v, const evaluation& judged, verdict_promise reply) {
+void scorer::keep(
+  const judge_request& of, verdict v, const evaluation& judged, verdict_promise reply) {
   event e{.kind = "verdict",
-    .problem = attempt.problem,
-    .attempt = to_string(attempt),
-    .candidate = candidate.hash,
-    .token = measured.token,
+    .problem = of.attempt.problem,
+    .attempt = to_string(of.attempt),
+    .candidate = of.candidate.hash,
+    .token = of.measured.token,
     .reason = v.reason};
-  e.data = data_of(kind, candidate, measured, v, judged)
-             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  e.data = text_of(data_of(of.kind, of.effort, of.candidate, of.measured, v, judged));
   if (v.status == verdict_status::infrastructure)
     e.kind = "no_verdict"; // What the house broke is nobody's verdict.
+  else if (of.effort != attempt_effort::full || !of.workloads.empty())
+    e.kind = "probe_verdict"; // Of some workloads: none on the problem.
   config_.events.keep(this, std::move(e), [v, reply](const result<void>& stored) mutable {
     if (stored)
       reply.deliver(v);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/baseline_times.hpp"
 #include "actors/child_job.hpp"
 #include "actors/event_port.hpp"
 #include "actors/interfaces.hpp"
@@ -18,6 +19,8 @@ struct scorer_config {
   child_front_actor child_front;
   event_port events;
   std::chrono::nanoseconds judge_deadline = std::chrono::minutes{5};
+  /// T_b by problem and workload, of a run that goes on from its log.
+  baseline_times baselines;
 };
 
 /// Judges: has outputs compared with references by a judge child, then decides from its counts.
@@ -25,7 +28,8 @@ struct scorer_config {
 /// under these again or under older ones is refused, however it was delayed, doubled or overtaken;
 /// so the parts of one lease are to be given here in their order. A measurement whose lease was
 /// taken back or tainted does not come this far: its executor withholds it. A verdict is told only
-/// after it is on disk.
+/// after it is on disk. That of a probe speaks of its workloads alone, is kept as `probe_verdict`
+/// and never becomes T_b.
 class scorer final : public scorer_actor::base {
 public:
   scorer(caf::actor_config& actor, scorer_config config);
@@ -43,15 +47,16 @@ private:
   void on_judged(const judge_request& request, const child_result& ended, const std::string& nonce,
     verdict_promise reply);
   void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
-  void keep(const attempt_id& attempt, attempt_kind kind, const candidate_ref& candidate,
-    const measurement& measured, verdict v, const evaluation& judged, verdict_promise reply);
-  /// What the problem's workloads are held against; T_b as known now.
-  std::vector<workload_yardstick> yardsticks(const std::string& problem) const;
+  /// Stores the verdict, then tells it.
+  void keep(const judge_request& of, verdict v, const evaluation& judged, verdict_promise reply);
+  /// What the problem's workloads are held against, T_b as known now; all of them, or those of a
+  /// probe.
+  std::vector<workload_yardstick> yardsticks(
+    const std::string& problem, const std::vector<std::string>& only) const;
 
   scorer_config config_;
   std::map<std::string, prepared_problem> prepared_;
-  /// T_b by problem and workload.
-  std::map<std::string, std::map<std::string, workload_yardstick>> baselines_;
+  baseline_times baselines_;
   /// Highest token and part seen, by GPU: nothing is judged under them again or under older ones.
   std::map<uint32_t, std::pair<uint64_t, uint32_t>> fences_;
 };

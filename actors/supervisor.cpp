@@ -111,13 +111,14 @@ void supervisor::wake_at(caf::actor_clock::time_point due) {
 
 void supervisor::begin() {
   peers_.supervisor = supervisor_actor{this};
-  peers_.run_start = clock().now();
+  peers_.run_start = clock().now() - config_.time_used;
   peers_.proposers.resize(config_.workers);
   start({role::journal, 0});
   peers_.events = event_port{peers_.journal, peers_.run_start};
-  peers_.events.keep(this, config_.run_started, [](const result<void>&) {
-    // A journal that fails dies, and its death ends the run.
-  });
+  if (!config_.run_started.kind.empty())
+    peers_.events.keep(this, config_.run_started, [](const result<void>&) {
+      // A journal that fails dies, and its death ends the run.
+    });
   if (config_.make.child_front)
     start({role::child_front, 0});
   for (auto which : {role::gpu_lease, role::compiler, role::oracle, role::scorer, role::planner})
@@ -261,7 +262,8 @@ bool supervisor::send_home(const std::vector<role>& roles) {
     }
     event last{.kind = "run_ended", .reason = how_.reason};
     last.data = nlohmann::json{{"clean", how_.clean}}.dump();
-    peers_.events.keep(this, last, [this](const result<void>&) {
+    peers_.events.keep(this, last, [this](const result<void>& kept) {
+      end_is_kept_ = kept.has_value();
       if (peers_.journal)
         send_exit(peers_.journal, caf::exit_reason::user_shutdown);
     });
@@ -292,6 +294,9 @@ void supervisor::member_gone(member who) {
 }
 
 void supervisor::finish() {
+  // A log without its end may lack what came before it, too.
+  if (how_.clean && !end_is_kept_)
+    how_ = {how_.reason + "; but the log could not be completed", false};
   if (auto call = std::exchange(config_.on_end, nullptr))
     call(how_);
   quit();

@@ -48,8 +48,10 @@ struct supervisor_config {
   run_factories make;
   uint32_t gpus = 1;
   uint32_t workers = 1;
-  /// First line of the log: what the run was asked to do.
+  /// First line of the log: what the run was asked to do. None where its kind is empty.
   event run_started;
+  /// Of a run that goes on: how long it has been going already.
+  std::chrono::nanoseconds time_used{0};
   /// Called once, when every actor has ended, or when the supervisor itself was killed (not clean).
   std::function<void(const run_ended&)> on_end;
   /// A role that dies more often than this ends the run.
@@ -113,6 +115,8 @@ private:
   caf::actor_clock::time_point drain_due_{};
   bool draining_ = false;
   bool ending_ = false;
+  /// The last event is on the disk.
+  bool end_is_kept_ = false;
   run_ended how_;
 };
 

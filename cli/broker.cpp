@@ -5,7 +5,9 @@
 #include "gpu/broker/guard.hpp"
 #include "gpu/broker/process_tree.hpp"
 #include "gpu/broker/short_child.hpp"
+#include "gpu/mock/profile.hpp"
 #include "protocol/duration_text.hpp"
+#include "protocol/nearest.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -110,6 +112,14 @@ result<std::vector<broker_device>> read_devices(const std::string& text) {
   auto wishes = parse_device_wishes(text);
   if (!wishes)
     return pass(wishes);
+  for (const device_wish& wish : *wishes) {
+    const auto known = known_profiles();
+    if (wish.what == device_wish::kind::mock
+      && std::find(known.begin(), known.end(), wish.model) == known.end())
+      return fail(errc::invalid_input,
+        fmt::format("--gpus {}: there is no mock device `{}`{}", text, wish.model,
+          suggestion(wish.model, known)));
+  }
   std::vector<broker_device> cuda;
   if (std::any_of(wishes->begin(), wishes->end(),
         [](const device_wish& w) { return w.what == device_wish::kind::cuda; })) {

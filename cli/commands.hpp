@@ -14,6 +14,8 @@ enum class exit_code : int {
   /// Something that the user wrote, or this machine lacks.
   usage = 2,
   no_improvement = 3,
+  /// A log does not stand its verification.
+  not_sound = 4,
   /// The budget was gone before every problem had a verdict.
   budget_gone = 5,
   interrupted = 130,
@@ -29,6 +31,10 @@ exit_code run_command(const run_arguments& arguments);
 struct report_arguments {
   std::string run;
   bool json = false;
+  /// Write the page instead of printing the table.
+  bool html = false;
+  /// File of the page; RUN/report.html when empty.
+  std::string out;
 };
 
 exit_code report_command(const report_arguments& arguments);

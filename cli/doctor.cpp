@@ -1,7 +1,7 @@
 #include "cli/verb.hpp"
 
 #include "gpu/mock/profile.hpp"
-#include "gpu/toolchain/clang_toolchain.hpp"
+#include "gpu/toolchain/device_compiler.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -27,12 +27,29 @@ struct check {
   std::string cure;
 };
 
-check find_compiler() {
-  const char* path = std::getenv("PATH");
-  auto clang = find_clang(path ? path : "/usr/bin:/bin");
-  check out{"device compiler", clang.has_value(), true, "", "apt install clang-19"};
-  out.found = clang ? clang->version + " at " + clang->program : clang.error().what;
-  return out;
+const char* environment(const char* name) {
+  return std::getenv(name);
+}
+
+/// A run needs one of the two compilers; `auto` says which one it takes.
+std::vector<check> find_compilers() {
+  const auto folder = program_folder();
+  const std::string programs = folder ? *folder : "";
+  const auto clang = find_device_compiler("clang", programs, environment);
+  const auto nvrtc = find_device_compiler("nvrtc", programs, environment);
+  const auto chosen = find_device_compiler("auto", programs, environment);
+  check needed{"device compiler", chosen.has_value(), true, "", "apt install clang-19"};
+  needed.found = chosen ? "--toolchain auto is " + chosen->version : "there is none";
+  check of_clang{"  clang", clang.has_value(), false, "", "apt install clang-19"};
+  of_clang.found = clang ? clang->version + " at " + clang->path : clang.error().what;
+  check of_nvrtc{"  NVRTC", nvrtc.has_value(), false, "",
+    "install a CUDA toolkit and set GRISTMILL_CUDA to its folder; clang does without"};
+  of_nvrtc.found = nvrtc ? nvrtc->version + " at " + nvrtc->path : nvrtc.error().what;
+  if (nvrtc)
+    if (const auto command = nvrtc_at("", nvrtc->path, nvrtc->version); command)
+      of_nvrtc.found +=
+        command->linker.empty() ? ", without nvJitLink: no resource lines" : ", with nvJitLink";
+  return {needed, of_clang, of_nvrtc};
 }
 
 check find_children() {
@@ -46,7 +63,7 @@ check find_children() {
   }
   out.found = "all beside this program";
   for (const char* name : {"gristmill-jail", "gristmill-runner", "gristmill-judge",
-         "gristmill-compiler", "gristmill-oracle"})
+         "gristmill-compiler", "gristmill-oracle", "gristmill-nvrtc"})
     if (!std::filesystem::exists(std::filesystem::path(*folder) / name)) {
       out.fine = false;
       out.found = std::string("missing: ") + name;
@@ -105,8 +122,10 @@ check find_cores() {
 } // namespace
 
 exit_code doctor_command(const doctor_arguments& arguments) {
-  std::vector<check> checks = {find_compiler(), find_children(), find_torch(arguments.python),
-    find_devices(), find_gpu(), find_room(), find_cores()};
+  std::vector<check> checks = find_compilers();
+  for (auto& more : {find_children(), find_torch(arguments.python), find_devices(), find_gpu(),
+         find_room(), find_cores()})
+    checks.push_back(more);
   bool ready = true;
   auto out = nlohmann::ordered_json::array();
   std::string text;

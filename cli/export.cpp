@@ -2,7 +2,6 @@
 #include "cli/verb.hpp"
 #include "gpu/mock/profile.hpp"
 #include "journal/blob_store.hpp"
-#include "journal/hash.hpp"
 #include "journal/run_directory.hpp"
 #include "kernels/builtin.hpp"
 #include "protocol/device_name.hpp"
@@ -96,17 +95,6 @@ result<device_facts> facts_of_run(const std::string& gpus) {
   // "sm_90a" is 90 for a plan.
   facts.arch = static_cast<uint32_t>(std::strtoul(device.arch.c_str() + 3, nullptr, 10));
   return facts;
-}
-
-/// A stored text by its hash; its length is not in the log.
-result<std::string> stored_text(const blob_store& blobs, const std::string& sha256) {
-  auto path = blobs.path({sha256, 0});
-  if (!path)
-    return pass(path);
-  auto text = read_text_file(*path, text_max);
-  if (text && sha256_hex(*text) != sha256)
-    return fail(errc::io_failed, path->string() + ": its content is not what its name says");
-  return text;
 }
 
 /// Names of problems become folders.

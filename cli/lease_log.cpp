@@ -54,6 +54,8 @@ public:
       out.policy = text("lease_policy");
     else if (e.kind == "run_ended")
       end_run(e);
+    else if (e.kind == "run_resumed")
+      out.ended = false;
     else if (e.kind == "alarm" || e.kind == "alarm_over")
       take_alarm(e);
     else if (e.kind == "policy_failed")

@@ -25,11 +25,37 @@ exit_code complain_about(const CLI::App& app, const CLI::ParseError& error, int 
   if (deepest != &app && argc > 2 && argv[2][0] != '-'
     && !deepest->get_subcommands([](const CLI::App*) { return true; }).empty())
     text = "unknown command " + std::string(argv[2]);
+  const bool lacks_command = argc == (deepest == &app ? 1 : 2)
+    && !deepest->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (lacks_command) {
+    std::vector<std::string> commands_of_it;
+    for (const auto* sub : deepest->get_subcommands([](const CLI::App*) { return true; }))
+      commands_of_it.push_back(sub->get_name());
+    return complain({errc::invalid_input,
+      (deepest == &app ? std::string("gristmill") : deepest->get_name()) + ": a command is missing"
+        + suggestion("", commands_of_it)});
+  }
   for (const auto* option : deepest->get_options())
     for (const auto& name : option->get_lnames())
       known.push_back("--" + name);
   for (const auto* sub : deepest->get_subcommands([](const CLI::App*) { return true; }))
     known.push_back(sub->get_name());
+  if (text.find("disallowed flag override") != std::string::npos)
+    for (int i = 1; i < argc; ++i)
+      if (const std::string argument = argv[i]; argument.starts_with("--")
+          && text.starts_with(argument.substr(2, argument.find('=') - 2) + " was given"))
+        return complain({errc::invalid_input, argument + ": the flag takes no value"});
+  // A flag that nobody knows comes first: what else is missing may follow from it.
+  const bool unknown_command = text.starts_with("unknown command");
+  for (int i = 1; !unknown_command && i < argc && std::string(argv[i]) != "--"; ++i) {
+    std::string argument = argv[i];
+    auto name = argument.substr(0, argument.find('='));
+    if (name.starts_with("--") && std::find(known.begin(), known.end(), name) == known.end())
+      return complain({errc::invalid_input,
+        name + ": unknown flag of "
+          + (deepest == &app ? std::string("gristmill") : "`" + deepest->get_display_name() + "`")
+          + suggestion(name, known)});
+  }
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     auto name = argument.substr(0, argument.find('='));
@@ -42,6 +68,15 @@ exit_code complain_about(const CLI::App& app, const CLI::ParseError& error, int 
   return complain({errc::invalid_input, text});
 }
 
+/// `--json=3` is no way to give a flag.
+void refuse_values_of_flags(CLI::App& app) {
+  for (auto* option : app.get_options())
+    if (option->get_expected_max() == 0)
+      option->disable_flag_override();
+  for (auto* sub : app.get_subcommands([](CLI::App*) { return true; }))
+    refuse_values_of_flags(*sub);
+}
+
 exit_code dispatch(int argc, char** argv) {
   CLI::App app{"A multi-agent runtime that optimises GPU kernels.", "gristmill"};
   app.require_subcommand(1);
@@ -49,6 +84,9 @@ exit_code dispatch(int argc, char** argv) {
 
   verbs all;
   add_run_verb(app, all);
+  add_resume_verb(app, all);
+  add_log_show_verb(app, all);
+  add_log_verify_verb(app, all);
   add_report_verb(app, all);
   add_doctor_verb(app, all);
   add_problem_list_verb(app, all);
@@ -63,6 +101,8 @@ exit_code dispatch(int argc, char** argv) {
   add_leases_verb(app, all);
   add_score_verb(app, all);
   add_export_verb(app, all);
+
+  refuse_values_of_flags(app);
 
   try {
     app.parse(argc, argv);

@@ -86,15 +86,16 @@ exit_code problem_list_command(const std::vector<std::string>& folders, bool jso
   auto rows = nlohmann::ordered_json::array();
   for (const auto& p : all.problems) {
     if (!json)
-      std::fputs(printable(fmt::format("{:<32} {:>3} workloads  {:<24} {:<20} {}", p.name,
-                             p.workloads.size(), joined(dtypes_of(p.def)), joined(kinds_of(p)),
-                             first_words(p.def.description)))
-                   .append("\n")
-                   .c_str(),
+      std::fputs(
+        printable(fmt::format("{:<32} {:<13} {:>3} workloads  {:<24} {:<20} {}", p.name,
+                    p.def.op_type.empty() ? "-" : p.def.op_type, p.workloads.size(),
+                    joined(dtypes_of(p.def)), joined(kinds_of(p)), first_words(p.def.description)))
+          .append("\n")
+          .c_str(),
         stdout);
-    rows.push_back(
-      {{"name", p.name}, {"workloads", p.workloads.size()}, {"dtypes", dtypes_of(p.def)},
-        {"kinds", kinds_of(p)}, {"description", p.def.description}, {"path", p.folder.string()}});
+    rows.push_back({{"name", p.name}, {"category", p.def.op_type},
+      {"workloads", p.workloads.size()}, {"dtypes", dtypes_of(p.def)}, {"kinds", kinds_of(p)},
+      {"description", p.def.description}, {"path", p.folder.string()}});
   }
   if (json)
     print_json(rows);

@@ -2,7 +2,9 @@
 
 #include "journal/event_line.hpp"
 #include "journal/event_log.hpp"
+#include "journal/hash.hpp"
 #include "journal/run_directory.hpp"
+#include "protocol/json_document.hpp"
 #include "protocol/nearest.hpp"
 
 #include <algorithm>
@@ -14,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t events_a_read = 10'000;
+constexpr size_t text_max = size_t{64} << 20;
 
 /// Runs beside the folder that was named, and those in the usual place.
 std::vector<std::string> runs_near(const fs::path& folder) {
@@ -73,6 +76,16 @@ result<read_back> read_run(const std::filesystem::path& folder) {
     return fail(table.error().code, folder.string() + ": " + table.error().what);
   table->digest = digest(*events);
   return read_back{std::move(*table)};
+}
+
+result<std::string> stored_text(const blob_store& blobs, const std::string& sha256) {
+  auto path = blobs.path({sha256, 0});
+  if (!path)
+    return pass(path);
+  auto text = read_text_file(*path, text_max);
+  if (text && sha256_hex(*text) != sha256)
+    return fail(errc::io_failed, path->string() + ": its content is not what its name says");
+  return text;
 }
 
 } // namespace gristmill

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "journal/blob_store.hpp"
 #include "journal/run_directory.hpp"
 #include "messages/result.hpp"
 #include "report/run_table.hpp"
@@ -22,5 +23,9 @@ result<std::vector<event>> read_events(const std::filesystem::path& folder);
 /// The table of a run from its log alone; also of one that goes on or was killed. `not_found` for a
 /// folder that is no run directory.
 result<read_back> read_run(const std::filesystem::path& folder);
+
+/// A text that the run stored, by the hash that its log names. `io_failed` where the content is not
+/// what its name says, or is longer than any candidate may be.
+result<std::string> stored_text(const blob_store& blobs, const std::string& sha256);
 
 } // namespace gristmill

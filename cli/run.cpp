@@ -5,6 +5,8 @@
 #include "cli/run_actors.hpp"
 #include "cli/run_progress.hpp"
 #include "cli/run_setup.hpp"
+#include "cli/work_on_run.hpp"
+#include "journal/run_lock.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -53,10 +55,10 @@ private:
 
 /// Waits for the end, passes interrupts on, shows the totals. True when interrupted.
 bool wait_for_end(caf::actor_system& system, const supervisor_actor& owner, run_end& end,
-  run_progress& progress, bool terminal, const sigset_t& interrupts) {
+  run_progress& progress, std::chrono::nanoseconds used, const sigset_t& interrupts) {
   caf::scoped_actor self{system};
   auto started = std::chrono::steady_clock::now();
-  auto next_totals = started + (terminal ? 1s : 10s);
+  auto next_totals = started + progress.period();
   bool interrupted = false;
   while (!end.get()) {
     timespec wait{0, 50'000'000};
@@ -72,11 +74,12 @@ bool wait_for_end(caf::actor_system& system, const supervisor_actor& owner, run_
     auto now = std::chrono::steady_clock::now();
     if (now < next_totals)
       continue;
-    next_totals = now + (terminal ? 1s : 10s);
+    next_totals = now + progress.period();
     self->request(owner, 1s, planner_query{})
       .receive(
         [&](const planner_snapshot& s) {
-          progress.show_totals(s, std::chrono::duration_cast<std::chrono::seconds>(now - started));
+          progress.show_totals(
+            s, std::chrono::duration_cast<std::chrono::seconds>(now - started + used));
         },
         [](const caf::error&) { /* The run is ending. */ });
   }
@@ -87,7 +90,7 @@ bool wait_for_end(caf::actor_system& system, const supervisor_actor& owner, run_
 exit_code exit_of(const run_table& table, bool interrupted) {
   if (interrupted)
     return exit_code::interrupted;
-  if (!table.clean)
+  if (!table.clean || !table.skipped.empty())
     return exit_code::failure;
   for (const auto& p : table.problems)
     if (p.status == "no verdict" || p.status == "not prepared")
@@ -131,10 +134,11 @@ int64_t wall_now() {
 }
 
 /// Runs to the end. True when interrupted; the log has the rest.
-bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupts) {
+bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupts,
+  std::shared_ptr<restored_run> restored) {
   auto context = std::make_shared<const run_context>(setup.context);
-  bool terminal = isatty(STDERR_FILENO) != 0;
-  auto progress = std::make_shared<run_progress>(terminal, setup.rehearsal);
+  auto progress =
+    std::make_shared<run_progress>(stderr_is_terminal(), setup.rehearsal, setup.limits);
   run_end end;
   std::unique_ptr<loop_starter> starter;
   auto cores = std::max(1u, std::thread::hardware_concurrency());
@@ -148,15 +152,18 @@ bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupt
     caf::actor_system system{config};
     supervisor_config owned;
     auto incarnation = log.incarnation();
-    owned.make = real_actors(setup, context,
-      observed(make_event_sink(std::move(log), wall_now), progress), starter.get(), incarnation);
+    owned.make =
+      real_actors(setup, context, observed(make_event_sink(std::move(log), wall_now), progress),
+        starter.get(), incarnation, restored);
     owned.gpus = setup.gpu_count;
     owned.workers = setup.workers;
-    owned.run_started = run_started_event(setup);
+    if (restored)
+      owned.time_used = restored->used;
     owned.on_end = [&end](const run_ended& how) { end.set(how); };
     auto owner = system.spawn<supervisor>(std::move(owned));
     seam::post(owner, start_working{});
-    interrupted = wait_for_end(system, owner, end, *progress, terminal, interrupts);
+    interrupted = wait_for_end(system, owner, end, *progress,
+      restored ? restored->used : std::chrono::nanoseconds{0}, interrupts);
     if (starter)
       starter->stop();
     guard.emplace();
@@ -168,33 +175,51 @@ bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupt
 
 } // namespace
 
-exit_code run_command(const run_arguments& arguments) {
+void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("gristmill"));
   spdlog::set_pattern("gristmill: %l: %v");
   spdlog::set_level(spdlog::level::warn);
+}
+
+exit_code work_on_run(const run_setup& setup, const run_directory& directory, event_log log,
+  std::vector<event> first, std::shared_ptr<restored_run> restored, bool json) {
   auto interrupts = block_interrupts();
+  // Before anything else happens: from here on the run can be gone on with.
+  if (auto begun = log.append(first, durability::barrier, wall_now()); !begun)
+    return complain(begun.error());
+  std::fprintf(stderr, "run directory %s\n", directory.root().c_str());
+  bool interrupted = run_to_end(setup, std::move(log), interrupts, std::move(restored));
+  if (auto removed = directory.remove_scratch(); !removed)
+    spdlog::warn("{}", removed.error().what);
+  auto read = read_run(directory.root());
+  if (!read)
+    return complain(read.error());
+  auto text = json ? to_json(read->table) : to_text(read->table);
+  std::fputs(text.c_str(), stdout);
+  if (!json)
+    std::printf("run directory %s\n", directory.root().c_str());
+  return exit_of(read->table, interrupted);
+}
+
+exit_code run_command(const run_arguments& arguments) {
+  log_to_stderr();
   auto setup = make_run_setup(arguments.settings);
   if (!setup)
     return complain(setup.error());
+  for (const auto& one : setup->skipped)
+    std::fprintf(stderr, "gristmill: left out: %s\n", one.reason.c_str());
   auto utc = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   auto directory = open_run_directory(*setup, utc);
   if (!directory)
     return complain(directory.error());
+  auto lock = run_lock::take(directory->root());
+  if (!lock)
+    return complain(lock.error());
   auto log = event_log::open(directory->database_file(), event_log::mode::create);
   if (!log)
     return complain(log.error());
-  std::fprintf(stderr, "run directory %s\n", directory->root().c_str());
-  bool interrupted = run_to_end(*setup, std::move(*log), interrupts);
-  if (auto removed = directory->remove_scratch(); !removed)
-    spdlog::warn("{}", removed.error().what);
-  auto read = read_run(directory->root());
-  if (!read)
-    return complain(read.error());
-  auto text = arguments.json ? to_json(read->table) : to_text(read->table);
-  std::fputs(text.c_str(), stdout);
-  if (!arguments.json)
-    std::printf("run directory %s\n", directory->root().c_str());
-  return exit_of(read->table, interrupted);
+  return work_on_run(
+    *setup, *directory, std::move(*log), {run_started_event(*setup)}, nullptr, arguments.json);
 }
 
 } // namespace gristmill

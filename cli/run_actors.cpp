@@ -7,6 +7,7 @@
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
 #include "actors/rehearsal.hpp"
+#include "actors/run_events.hpp"
 #include "actors/run_jobs.hpp"
 #include "actors/scorer.hpp"
 #include "actors/template_proposer.hpp"
@@ -39,8 +40,11 @@ std::pair<device_group, std::string> device_of(const run_setup& setup, uint32_t 
   return {};
 }
 
-portfolio_config mind_of(const run_setup& setup) {
+} // namespace
+
+portfolio_config planner_mind(const run_setup& setup) {
   portfolio_config mind;
+  mind.allocation = setup.allocation;
   mind.seed = setup.context.seed;
   mind.device_model = setup.context.device_model;
   mind.share_by_attempts = !setup.rehearsal; // Every other device of this build is a mock.
@@ -51,6 +55,8 @@ portfolio_config mind_of(const run_setup& setup) {
   mind.gpu_budget_ns = setup.limits.gpu_ns.value_or(0);
   return mind;
 }
+
+namespace {
 
 attempt_limits attempt_limits_of(const run_setup& setup) {
   attempt_limits limits;
@@ -65,8 +71,9 @@ std::unique_ptr<lease_policy> policy_of(const run_setup& setup) {
   return policy ? std::move(*policy) : nullptr; // Checked by make_run_setup.
 }
 
-gpu_lease_actor make_lease(
-  caf::actor_system& system, const run_peers& peers, const run_setup& setup, uint32_t incarnation) {
+gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers,
+  const run_setup& setup, uint32_t incarnation,
+  const std::map<std::string, uint64_t>& token_floors) {
   gpu_lease_config config;
   config.policy = policy_of(setup);
   config.events = peers.events;
@@ -74,10 +81,14 @@ gpu_lease_actor make_lease(
     seam::post(
       supervisor, rerun_request{victim.failure.problem, victim.failure.attempt, victim.candidate});
   };
-  for (uint32_t i = 0; i < setup.gpu_count; ++i)
-    config.gpus.push_back({.name = device_of(setup, i).second,
+  for (uint32_t i = 0; i < setup.gpu_count; ++i) {
+    auto name = device_of(setup, i).second;
+    auto floor = token_floors.find(name);
+    config.gpus.push_back({.name = name,
       .model = setup.context.device_model,
+      .token_floor = floor == token_floors.end() ? 0 : floor->second,
       .arch = setup.context.arch});
+  }
   config.table.ttl = lease_ttl;
   config.table.epoch = incarnation;
   config.table.waiting_max = std::max<uint32_t>(1024, 2 * setup.workers);
@@ -113,16 +124,18 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
   return system.spawn<gpu_mock>(std::move(config));
 }
 
-planner_actor make_planner(
-  caf::actor_system& system, const run_peers& peers, const run_setup& setup) {
+planner_actor make_planner(caf::actor_system& system, const run_peers& peers,
+  const run_setup& setup, const std::shared_ptr<restored_run>& restored) {
   planner_config config;
-  config.mind = mind_of(setup);
+  config.mind = planner_mind(setup);
   config.problems = setup.problems;
   config.oracle = peers.oracle;
   config.scorer = peers.scorer;
   config.supervisor = peers.supervisor;
   config.events = peers.events;
-  auto mind = portfolio::make(config.mind, config.problems);
+  // Not started twice: when it dies, the run ends.
+  auto mind = restored ? result<portfolio>{std::move(restored->mind)}
+                       : portfolio::make(config.mind, config.problems);
   if (!mind) { // Checked by make_run_setup: problems are there and named once.
     spdlog::error("{}", mind.error().what);
     return {};
@@ -148,7 +161,8 @@ std::function<void(const assignment&)> planned_fault() {
 } // namespace
 
 run_factories real_actors(const run_setup& setup, run_context_ptr context,
-  std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation) {
+  std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation,
+  std::shared_ptr<restored_run> restored) {
   run_factories make;
   auto shared_sink = std::make_shared<std::unique_ptr<event_sink>>(std::move(sink));
   make.journal = [shared_sink](caf::actor_system& system, const run_peers&) {
@@ -162,8 +176,9 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
       config.starter = starter;
       return system.spawn<child_front>(config);
     };
-  make.lease = [setup, incarnation](caf::actor_system& system, const run_peers& peers) {
-    return make_lease(system, peers, setup, incarnation);
+  make.lease = [setup, incarnation, restored](caf::actor_system& system, const run_peers& peers) {
+    return make_lease(system, peers, setup, incarnation,
+      restored ? restored->token_floors : std::map<std::string, uint64_t>{});
   };
   // Which start of each executor this is: the supervisor alone calls.
   auto starts = std::make_shared<std::map<uint32_t, uint32_t>>();
@@ -172,8 +187,8 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     auto boot = std::to_string(incarnation) + "." + std::to_string(++(*starts)[index]);
     return make_gpu(system, peers, setup, context, index, boot);
   };
-  make.planner = [setup](caf::actor_system& system, const run_peers& peers) {
-    return make_planner(system, peers, setup);
+  make.planner = [setup, restored](caf::actor_system& system, const run_peers& peers) {
+    return make_planner(system, peers, setup, restored);
   };
   auto fault = planned_fault();
   make.worker = [setup, fault](caf::actor_system& system, const run_peers& peers,
@@ -208,24 +223,33 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
   make.oracle = [context](caf::actor_system& system, const run_peers& peers) -> oracle_actor {
     return system.spawn<oracle>(oracle_config{context, peers.child_front});
   };
-  make.compiler = [context, clang = setup.clang](
+  make.compiler = [context, device_code = setup.compiler](
                     caf::actor_system& system, const run_peers& peers) -> compiler_actor {
     compiler_config config;
     config.context = context;
-    config.clang = clang;
+    config.device_code = device_code;
     config.child_front = peers.child_front;
     config.events = peers.events;
     return system.spawn<compiler>(std::move(config));
   };
-  make.scorer = [context](caf::actor_system& system, const run_peers& peers) -> scorer_actor {
-    return system.spawn<scorer>(scorer_config{context, peers.child_front, peers.events});
+  make.scorer = [context, restored](
+                  caf::actor_system& system, const run_peers& peers) -> scorer_actor {
+    scorer_config config;
+    config.context = context;
+    config.child_front = peers.child_front;
+    config.events = peers.events;
+    if (restored)
+      config.baselines = restored->baselines;
+    return system.spawn<scorer>(std::move(config));
   };
   bool scripted = setup.settings.proposer == "scripted";
-  make.proposer = [context, scripted](
+  auto strategy =
+    search_strategy_from_text(setup.settings.proposer).value_or(search_strategy::guided);
+  make.proposer = [context, scripted, strategy, library = std::make_shared<search_library>()](
                     caf::actor_system& system, const run_peers&, uint32_t) -> proposer_actor {
     if (scripted)
       return system.spawn<scripted_proposer>(context);
-    return system.spawn<template_proposer>(context);
+    return system.spawn<template_proposer>(context, library, strategy);
   };
   return make;
 }
@@ -235,13 +259,33 @@ event run_started_event(const run_setup& setup) {
     {"seed", setup.context.seed}, {"seed_given", setup.settings.seed.has_value()},
     {"budget", setup.settings.budget}, {"proposer", setup.settings.proposer},
     {"oracle", setup.settings.oracle}, {"lease_policy", setup.settings.lease_policy},
-    {"toolchain", setup.clang.version}, {"time_note", setup.time_note},
-    {"baseline_note", setup.baseline_note}, {"t_sol_method", setup.t_sol_method},
-    {"t_b_method", setup.t_b_method}, {"version", GRISTMILL_VERSION}};
+    {"planner", setup.settings.planner}, {"history", run_history_version},
+    {"problem_hashes", setup.problem_hashes}, {"toolchain", setup.compiler.version},
+    {"time_note", setup.time_note}, {"baseline_note", setup.baseline_note},
+    {"t_sol_method", setup.t_sol_method}, {"t_b_method", setup.t_b_method},
+    {"version", GRISTMILL_VERSION}};
   auto& names = data["problems"] = nlohmann::json::array();
   for (const auto& [name, p] : setup.context.problems)
     names.push_back(name);
-  return {.kind = "run_started", .data = data.dump()};
+  for (const auto& one : setup.skipped)
+    data["skipped"].push_back({{"problem", one.given}, {"reason", one.reason}});
+  auto& candidates = data["candidates"] = nlohmann::json::array();
+  for (const auto& p : setup.problems)
+    for (const auto& c : p.planted) {
+      nlohmann::json given{{"problem", p.name}, {"hash", c.hash}};
+      add_candidate(given, c);
+      candidates.push_back(std::move(given));
+    }
+  return {.kind = "run_started", .data = text_of(data)};
+}
+
+event run_resumed_event(const run_setup& setup, const restored_run& restored) {
+  nlohmann::json data{{"budget", setup.settings.budget}, {"workers", setup.workers},
+    {"toolchain", setup.compiler.version}, {"version", GRISTMILL_VERSION}};
+  return {.t = restored.used,
+    .kind = "run_resumed",
+    .reason = "the run goes on from its log",
+    .data = text_of(data)};
 }
 
 child_loop_limits child_limits(const run_setup& setup, unsigned cores) {

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -21,6 +22,7 @@ struct run_flags {
   std::string seed;
   std::string config;
   bool json = false;
+  bool keep_going = false;
 };
 
 /// "fifo: …" a line for each policy, with its parameters.
@@ -42,7 +44,11 @@ std::string catalogue_text() {
 void add_run(CLI::App& app, run_flags& flags) {
   auto& s = flags.given;
   app.add_option("problem", s.problems,
-    "names of built-in problems or folders in SOL-ExecBench form; default: all built-in ones");
+    "names of built-in problems or folders in SOL-ExecBench form; the one word \"built-in\" takes "
+    "all "
+    "built-in ones; default: three of them");
+  app.add_flag("--keep-going", flags.keep_going,
+    "go on without problems that cannot be loaded; the exit code is 1 then");
   app.add_option("--gpus", s.gpus, "mock:MODEL[:COUNT] or sleep:TIME:COUNT, several with commas");
   app.add_option("--workers", flags.workers, "agents that work at once");
   app.add_option("--budget", s.budget, "10m, 500attempts or 600gpu-s; once for each kind")
@@ -52,7 +58,7 @@ void add_run(CLI::App& app, run_flags& flags) {
   app.add_option("--seed", flags.seed, "makes inputs and search repeatable");
   app.add_option("--out", s.out, "the run directory; default: runs/<time>-<name>");
   app.add_flag("--json", flags.json, "the table as JSON");
-  app.add_option("--proposer", s.proposer, "template, scripted or sleep");
+  app.add_option("--proposer", s.proposer, "template, random, exhaustive, scripted or sleep");
   app.add_option("--candidate", s.candidates, "[PROBLEM=]FILE.cu with FILE.plan.json beside it")
     ->expected(1)
     ->allow_extra_args(false)
@@ -60,15 +66,21 @@ void add_run(CLI::App& app, run_flags& flags) {
   app.add_option("--bounds", s.bounds, "baselines and floors from a file");
   app.add_option("--oracle", s.oracle, "auto, native or torch");
   app.add_option("--python", s.python, "interpreter of the torch oracle");
-  app.add_option("--toolchain", s.toolchain, "auto or clang");
+  app.add_option("--toolchain", s.toolchain, "auto, nvrtc or clang");
   app.add_option("--lease-policy", s.lease_policy,
     "who gets a free GPU: one policy, or a tree such as 'stride(by=problem)/fifo' "
     "(docs/lease-policies.md)\n"
       + catalogue_text());
+  app.add_option("--planner", s.planner,
+    "which problem gets the next attempt: equal, or rebalance(floor=0.5, gate=0.05, prior=0.1) "
+    "(docs/planner.md)");
   app.add_option("--config", flags.config, "settings from a TOML file");
 }
 
 result<std::string> text_of(const std::string& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    return fail(errc::invalid_input, "--config " + file + ": a folder, where a file is expected");
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -109,6 +121,8 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
       to = from;
   };
   take("problem", s.problems, g.problems);
+  if (flags.keep_going)
+    s.keep_going = true;
   take("--gpus", s.gpus, g.gpus);
   take("--budget", s.budget, g.budget);
   take("--out", s.out, g.out);
@@ -119,6 +133,7 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   take("--python", s.python, g.python);
   take("--toolchain", s.toolchain, g.toolchain);
   take("--lease-policy", s.lease_policy, g.lease_policy);
+  take("--planner", s.planner, g.planner);
   if (app.count("--workers") != 0) {
     auto workers = whole_number<uint32_t>("--workers", flags.workers);
     if (!workers)

@@ -1,6 +1,7 @@
 #include "cli/run_setup.hpp"
 
 #include "actors/candidate.hpp"
+#include "actors/planner_text.hpp"
 #include "cli/commands.hpp"
 #include "gpu/lease/policy.hpp"
 #include "gpu/mock/profile.hpp"
@@ -66,24 +67,74 @@ result<void> check_workloads(const problem& p) {
   return {};
 }
 
-result<void> load_problems(run_setup& setup) {
-  if (setup.settings.problems.empty())
-    for (const auto& p : builtin_problems())
-      setup.settings.problems.push_back(p.name);
-  for (const auto& given : setup.settings.problems) {
-    auto loaded = find_problem(given);
-    if (!loaded)
-      return pass(loaded);
-    if (auto fine = check_workloads(*loaded); !fine)
-      return fine;
-    for (const auto& warning : loaded->warnings)
-      spdlog::debug("{}: {}", loaded->name, warning);
-    auto name = loaded->name;
-    if (!setup.context.problems.emplace(name, std::move(*loaded)).second)
-      return fail(
-        errc::invalid_input, given + ": a problem called '" + name + "' was given already");
-    setup.problems.push_back({name, {}});
+/// Of what the run depends on; an operator graph that is shipped belongs to it.
+result<std::string> hash_of(const problem& p) {
+  if (p.folder.empty())
+    return std::string{};
+  sha256_stream stream;
+  for (const char* name : {"definition.json", "workload.jsonl"}) {
+    std::ifstream in(p.folder / name, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    if (!in)
+      return fail(errc::io_failed, (p.folder / name).string() + ": cannot be read");
+    stream.update(sha256_hex(text.str()));
   }
+  stream.update(p.graph_json);
+  return stream.finish_hex();
+}
+
+/// One problem into the setup. A message names the problem as it was given.
+result<void> load_one(run_setup& setup, const std::string& given) {
+  auto loaded = find_problem(given);
+  if (!loaded)
+    return pass(loaded);
+  if (auto fine = check_workloads(*loaded); !fine)
+    return fine;
+  for (const auto& warning : loaded->warnings)
+    spdlog::debug("{}: {}", loaded->name, warning);
+  auto name = loaded->name;
+  auto hash = hash_of(*loaded);
+  if (!hash)
+    return pass(hash);
+  if (!setup.context.problems.emplace(name, std::move(*loaded)).second)
+    return fail(errc::invalid_input, given + ": a problem called '" + name + "' was given already");
+  setup.problem_hashes[name] = *hash;
+  setup.problems.push_back({name, {}});
+  return {};
+}
+
+/// All of them are looked at before the first mistake ends the command, so that one start tells
+/// every mistake.
+result<void> load_problems(run_setup& setup) {
+  auto& s = setup.settings;
+  if (s.problems.empty())
+    for (const auto name : default_problems())
+      s.problems.emplace_back(name);
+  else if (s.problems == std::vector<std::string>{"built-in"}) {
+    s.problems.clear();
+    for (const auto& p : builtin_problems())
+      s.problems.push_back(p.name);
+  }
+  std::vector<std::string> fine;
+  for (const auto& given : s.problems) {
+    if (auto loaded = load_one(setup, given); loaded)
+      fine.push_back(given);
+    else
+      setup.skipped.push_back({given, loaded.error().what});
+  }
+  if (setup.skipped.empty())
+    return {};
+  if (setup.skipped.size() == 1 && !s.keep_going)
+    return fail(errc::invalid_input, setup.skipped.front().reason);
+  if (fine.empty() || !s.keep_going) {
+    auto text = fmt::format("{} of {} problems cannot be loaded{}", setup.skipped.size(),
+      s.problems.size(), fine.empty() ? "" : "; --keep-going would go on without them");
+    for (const auto& one : setup.skipped)
+      text += "\n  " + one.reason;
+    return fail(errc::invalid_input, text);
+  }
+  s.problems = std::move(fine);
   return {};
 }
 
@@ -144,15 +195,16 @@ result<void> load_devices(run_setup& setup) {
     setup.context.floor_macs_per_second[i] = static_cast<uint64_t>(std::llround(macs[i]));
   setup.time_note = fmt::format("MODELLED by {} for {}", clock_version, model);
   setup.baseline_note =
-    "T_b: our frozen plain kernel (plain/1), not PyTorch; floor: bytes and flops "
+    "T_b: our frozen plain kernels (plain/1, plain/2), not PyTorch; floor: bytes and flops "
     "at the model's rates";
   setup.t_sol_method = fmt::format(
     "the longest of bytes, flops and multiply-adds at the rates of the model of {}: the least "
     "that the traced operators must read, write and compute as one fused kernel, work that cannot "
     "be counted left out",
     model);
-  setup.t_b_method = fmt::format(
-    "time of our frozen plain kernel (plain/1), not PyTorch; MODELLED by {}", clock_version);
+  setup.t_b_method =
+    fmt::format("time of our frozen plain kernels (plain/1, plain/2), not PyTorch; MODELLED by {}",
+      clock_version);
   return {};
 }
 
@@ -219,11 +271,14 @@ result<void> find_tools(run_setup& setup) {
       return fail(errc::not_found,
         (setup.context.programs / child).string()
           + ": missing; build it, or keep the programs in one folder");
-  const char* path = std::getenv("PATH");
-  auto clang = find_clang(path ? path : "/usr/bin:/bin");
-  if (!clang)
-    return pass(clang);
-  setup.clang = *clang;
+  auto compiler = find_device_compiler(setup.settings.toolchain, setup.context.programs,
+    [](const char* name) { return std::getenv(name); });
+  if (!compiler)
+    return fail(compiler.error().code,
+      "--toolchain " + setup.settings.toolchain + ": " + compiler.error().what);
+  setup.compiler = *compiler;
+  // What `auto` came to, so that the run can be gone on with by the same.
+  setup.settings.toolchain = compiler->is_nvrtc() ? "nvrtc" : "clang";
   setup.context.oracle = setup.settings.oracle;
   if (const char* blobs = std::getenv("FLASHINFER_TRACE_DIR"))
     setup.context.blob_roots.emplace_back(blobs);
@@ -317,9 +372,8 @@ result<void> store_candidates(run_setup& setup) {
   return {};
 }
 
-} // namespace
-
-result<run_setup> make_run_setup(const run_settings& settings) {
+/// Everything but candidates, seed and secret.
+result<run_setup> check_settings(const run_settings& settings) {
   run_setup setup;
   setup.settings = settings;
   auto& s = setup.settings;
@@ -328,10 +382,11 @@ result<run_setup> make_run_setup(const run_settings& settings) {
   using check = result<void>;
   const std::vector<std::function<check()>> checks = {
     [&] {
-      return one_of("--proposer", s.proposer, {"template", "scripted", "sleep"});
+      return one_of(
+        "--proposer", s.proposer, {"template", "random", "exhaustive", "scripted", "sleep"});
     },
     [&] {
-      return one_of("--toolchain", s.toolchain, {"auto", "clang"});
+      return one_of("--toolchain", s.toolchain, {"auto", "nvrtc", "clang"});
     },
     [&] {
       return one_of("--oracle", s.oracle, {"auto", "native", "torch"});
@@ -339,6 +394,13 @@ result<run_setup> make_run_setup(const run_settings& settings) {
     [&]() -> check {
       auto policy = policy_from_text(s.lease_policy);
       return policy ? check{} : check{pass(policy)};
+    },
+    [&]() -> check {
+      auto rule = planner_from_text(s.planner);
+      if (!rule)
+        return pass(rule);
+      setup.allocation = *rule;
+      return {};
     },
     [&]() -> check {
       auto parsed = parse_budget(s.budget);
@@ -351,16 +413,96 @@ result<run_setup> make_run_setup(const run_settings& settings) {
     [&] { return load_devices(setup); },
     [&] { return load_bounds_table(setup); },
     [&] { return find_tools(setup); },
-    [&] { return check_candidates(setup); },
   };
   for (const auto& next : checks)
     if (auto fine = next(); !fine)
       return pass(fine);
   setup.workers = s.workers != 0 ? s.workers : setup.gpu_count + 2;
   s.workers = setup.workers;
-  if (auto chosen = choose_seed(setup); !chosen)
+  return setup;
+}
+
+/// So that the run can be gone on with from another folder.
+void make_paths_absolute(run_settings& settings) {
+  auto absolute = [](std::string& path) {
+    std::error_code error;
+    auto full = std::filesystem::absolute(path, error);
+    if (!error && std::filesystem::exists(full, error))
+      path = full.lexically_normal().string();
+  };
+  for (auto& given : settings.problems)
+    if (std::error_code error; std::filesystem::is_directory(given, error))
+      absolute(given);
+  if (!settings.bounds.empty())
+    absolute(settings.bounds);
+}
+
+} // namespace
+
+result<run_setup> make_run_setup(const run_settings& settings) {
+  auto setup = check_settings(settings);
+  if (!setup)
+    return setup;
+  if (auto fine = check_candidates(*setup); !fine)
+    return pass(fine);
+  if (auto chosen = choose_seed(*setup); !chosen)
     return pass(chosen);
   return setup;
+}
+
+result<run_setup> make_resumed_setup(
+  const run_settings& settings, const run_beginning& beginning, const run_directory& directory) {
+  auto setup = check_settings(settings);
+  if (!setup)
+    return setup;
+  auto secret = directory.read_secret();
+  if (!secret)
+    return pass(secret);
+  setup->context.secret = *secret;
+  setup->context.seed = beginning.seed;
+  auto root = directory.root().string();
+  for (const auto& p : beginning.problems) {
+    if (!setup->context.problems.contains(p.name))
+      return fail(errc::refused,
+        fmt::format("{}: the run is about problem '{}', which run.toml does not name any more",
+          root, p.name));
+    auto was = beginning.problem_hashes.find(p.name);
+    if (was == beginning.problem_hashes.end() || was->second != setup->problem_hashes[p.name])
+      return fail(errc::refused,
+        fmt::format("{}: the files of problem '{}' have changed since the run began; its times "
+                    "cannot be compared with new ones",
+          root, p.name));
+  }
+  if (setup->context.problems.size() != beginning.problems.size())
+    return fail(errc::refused,
+      fmt::format("{}: run.toml names {} problems, the log {}", root,
+        setup->context.problems.size(), beginning.problems.size()));
+  if (setup->baseline_note != beginning.baseline_note || setup->time_note != beginning.time_note)
+    return fail(errc::refused,
+      fmt::format("{}: the run's times are {} ({}), those of this program {} ({}); they cannot be "
+                  "compared",
+        root, beginning.time_note, beginning.baseline_note, setup->time_note,
+        setup->baseline_note));
+  setup->problems = beginning.problems;
+  return setup;
+}
+
+result<void> reopen_run_directory(run_setup& setup, const run_directory& directory) {
+  auto owner = own_identity();
+  if (!owner)
+    return pass(owner);
+  auto dead = reap_dead_jobs(directory.root().parent_path());
+  for (const auto& trouble : dead.problems)
+    spdlog::warn("{}", trouble);
+  if (auto taken = directory.take(*owner); !taken)
+    return taken;
+  setup.context.directory = directory.root();
+  auto blobs = blob_store::open(directory.blobs());
+  if (!blobs)
+    return pass(blobs);
+  blobs->remove_unfinished();
+  setup.context.blobs = std::make_shared<blob_store>(std::move(*blobs));
+  return {};
 }
 
 result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seconds utc) {
@@ -381,6 +523,9 @@ result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seco
     : std::to_string(setup.problems.size()) + "-problems";
   auto directory = out.empty() ? run_directory::create(runs, utc, name, *owner)
                                : run_directory::create_at(out, *owner);
+  // Where the user wants it is the user's to mend; `runs/` is ours.
+  if (!directory && !out.empty())
+    return fail(errc::invalid_input, "--out " + out.string() + ": " + directory.error().what);
   if (!directory)
     return pass(directory);
   // Children are given these paths and have working directories of their own.
@@ -394,7 +539,10 @@ result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seco
   setup.context.blobs = std::make_shared<blob_store>(std::move(*blobs));
   if (auto stored = store_candidates(setup); !stored)
     return pass(stored);
+  make_paths_absolute(setup.settings);
   if (auto written = directory->write_config(to_toml(setup.settings)); !written)
+    return pass(written);
+  if (auto written = directory->write_secret(setup.context.secret); !written)
     return pass(written);
   return directory;
 }

@@ -1,17 +1,26 @@
 #pragma once
 
 #include "actors/run_context.hpp"
-#include "gpu/toolchain/clang_toolchain.hpp"
+#include "actors/run_history.hpp"
+#include "gpu/toolchain/device_compiler.hpp"
 #include "journal/run_directory.hpp"
 #include "planning/portfolio.hpp"
 #include "protocol/budget.hpp"
 #include "protocol/device_name.hpp"
 #include "protocol/run_settings.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace gristmill {
+
+/// A problem that could not be loaded, and why.
+struct skipped_problem {
+  /// As it was given.
+  std::string given;
+  std::string reason;
+};
 
 /// A run that is ready to start: everything looked up, everything checked.
 struct run_setup {
@@ -24,9 +33,14 @@ struct run_setup {
   budget limits;
   /// No kernel runs: sleep devices and the sleep proposer.
   bool rehearsal = false;
+  allocation_settings allocation;
   /// Given by file, by problem.
   std::vector<portfolio_problem> problems;
-  clang_command clang;
+  /// SHA-256 of definition and workloads of each problem that is a folder; "" for a built-in one.
+  std::map<std::string, std::string> problem_hashes;
+  /// What `--keep-going` went on without.
+  std::vector<skipped_problem> skipped;
+  device_compiler compiler;
   std::string time_note;
   std::string baseline_note;
   /// How T_SOL is computed and what T_b is the time of: the methods of the bounds of an export.
@@ -37,6 +51,15 @@ struct run_setup {
 /// Looks up and checks everything that the settings name, before anything is made. Failures name
 /// the flag and the nearest valid choice.
 result<run_setup> make_run_setup(const run_settings& settings);
+
+/// The same for a run that goes on: candidates and seed come from its log, the secret from its
+/// directory. `settings` are those of its run.toml with the budget that holds now. Errors also:
+/// `refused` when problems or bounds are not what they were.
+result<run_setup> make_resumed_setup(
+  const run_settings& settings, const run_beginning& beginning, const run_directory& directory);
+
+/// Reaps what the processes of the run left behind, and takes its scratch over.
+result<void> reopen_run_directory(run_setup& setup, const run_directory& directory);
 
 /// Makes the run directory, puts the blob store and the given candidates into it, and sets the
 /// paths of the context. Dead runs beside it are reaped first.

@@ -28,6 +28,9 @@ CLI::App& verb_group(CLI::App& root, const std::string& name, const std::string&
 // plain function. A new verb is one line here and one in main.cpp.
 
 void add_run_verb(CLI::App& root, verbs& all);
+void add_resume_verb(CLI::App& root, verbs& all);
+void add_log_show_verb(CLI::App& root, verbs& all);
+void add_log_verify_verb(CLI::App& root, verbs& all);
 void add_report_verb(CLI::App& root, verbs& all);
 void add_doctor_verb(CLI::App& root, verbs& all);
 void add_problem_list_verb(CLI::App& root, verbs& all);

@@ -99,6 +99,15 @@ result<blob_ref> blob_store::put(std::string_view text) {
     errc::io_failed, fmt::format("cannot name the blob '{}': {}", file.string(), message));
 }
 
+void blob_store::remove_unfinished() {
+  std::error_code error;
+  for (fs::directory_iterator it(root_, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (it->path().extension() == ".new" && it->is_regular_file(ignored))
+      fs::remove(it->path(), ignored);
+  }
+}
+
 result<std::string> blob_store::get(const blob_ref& ref) const {
   auto file = path(ref);
   if (!file)

@@ -30,6 +30,9 @@ public:
 
   bool has(const blob_ref& ref) const;
 
+  /// Deletes what processes that are no more left unfinished. Nobody else may write meanwhile.
+  void remove_unfinished();
+
   const std::filesystem::path& root() const { return root_; }
 
 private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
@@ -291,6 +292,35 @@ result<void> run_directory::take(const process_identity& owner) const {
 
 result<void> run_directory::write_config(std::string_view toml) const {
   return write_file(config_file(), toml);
+}
+
+result<void> run_directory::write_secret(const std::array<uint8_t, 32>& secret) const {
+  // Private before there is anything in it.
+  int descriptor =
+    ::open(secret_file().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  bool written = descriptor >= 0
+    && ::write(descriptor, secret.data(), secret.size()) == static_cast<ssize_t>(secret.size())
+    && ::fsync(descriptor) == 0;
+  if (descriptor >= 0)
+    written = ::close(descriptor) == 0 && written;
+  if (!written)
+    return fail(errc::io_failed, fmt::format("cannot write '{}'", secret_file().string()));
+  return {};
+}
+
+result<std::array<uint8_t, 32>> run_directory::read_secret() const {
+  auto text = read_small(secret_file());
+  if (!text)
+    return fail(errc::not_found,
+      fmt::format("'{}' is missing: without it the inputs of the run cannot be made again",
+        secret_file().string()));
+  std::array<uint8_t, 32> out{};
+  if (text->size() != out.size())
+    return fail(errc::invalid_input,
+      fmt::format(
+        "'{}' has {} bytes instead of {}", secret_file().string(), text->size(), out.size()));
+  std::copy(text->begin(), text->end(), out.begin());
+  return out;
 }
 
 result<void> run_directory::write_program(std::string_view markdown) const {

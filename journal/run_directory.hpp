@@ -2,6 +2,7 @@
 
 #include "messages/result.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -26,7 +27,8 @@ result<process_identity> identity_of(int64_t pid);
 result<process_identity> own_identity();
 
 /// One run on the disk: `<runs>/<utc>-<slug>/` with
-/// `run.toml`, `program.md` (optional), `run.db`, `blobs/`, `candidates/`, `jobs/` (job folders of
+/// `run.toml`, `secret` (keys the inputs, for this user alone), `lock`, `program.md` (optional),
+/// `run.db`, `blobs/`, `candidates/`, `jobs/` (job folders of
 /// children, private to this user), `data/` (tensor files, gone when the run ends).
 class run_directory {
 public:
@@ -48,6 +50,7 @@ public:
   std::string name() const { return root_.filename().string(); }
   std::filesystem::path config_file() const { return root_ / "run.toml"; }
   std::filesystem::path program_file() const { return root_ / "program.md"; }
+  std::filesystem::path secret_file() const { return root_ / "secret"; }
   std::filesystem::path database_file() const { return root_ / "run.db"; }
   std::filesystem::path report_file() const { return root_ / "report.html"; }
   std::filesystem::path blobs() const { return root_ / "blobs"; }
@@ -57,6 +60,10 @@ public:
 
   /// Writes the resolved configuration (`run.toml`). Errors: `io_failed`.
   result<void> write_config(std::string_view toml) const;
+  /// Keeps the secret of the run, readable for this user alone. Errors: `io_failed`.
+  result<void> write_secret(const std::array<uint8_t, 32>& secret) const;
+  /// Errors: `not_found`; `invalid_input` for a file of another size.
+  result<std::array<uint8_t, 32>> read_secret() const;
   /// Keeps a copy of the protocol file (`program.md`). Errors: `io_failed`.
   result<void> write_program(std::string_view markdown) const;
 

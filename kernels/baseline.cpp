@@ -2,8 +2,10 @@
 
 #include "kernels/addressing.hpp"
 #include "kernels/expression_writer.hpp"
+#include "kernels/families/gemm.hpp"
 #include "kernels/fusion.hpp"
 #include "kernels/kernel_signature.hpp"
+#include "kernels/lowering/plain_program.hpp"
 #include "kernels/plan_text.hpp"
 #include "kernels/row_passes.hpp"
 #include "kernels/vector_code.hpp"
@@ -285,6 +287,25 @@ result<baseline_kernel> plain_baseline(const op_graph& graph, const definition& 
   if (kernel->family == template_family::elementwise)
     return plain_elementwise(*kernel, def);
   return plain_row_writer(*kernel, def).write();
+}
+
+result<baseline_kernel> plain_baseline(const problem& target, const op_graph& graph) {
+  auto one = plain_baseline(graph, target.def);
+  if (one)
+    return one;
+  const auto frozen = [](const problem& stage, const op_graph& part) -> result<generated_kernel> {
+    // A product of matrices is a tile kernel in eager execution, too.
+    if (auto product = plain_product(stage, part))
+      return product;
+    auto kernel = plain_baseline(part, stage.def);
+    if (!kernel)
+      return pass(kernel);
+    return generated_kernel{std::move(kernel->source), std::move(kernel->plan)};
+  };
+  auto many = plain_program(target, graph, frozen);
+  if (!many)
+    return pass(many);
+  return baseline_kernel{std::move(many->source), std::move(many->plan), "plain/2"};
 }
 
 } // namespace gristmill

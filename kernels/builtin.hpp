@@ -14,9 +14,13 @@ namespace gristmill {
 std::span<const embedded_file> builtin_files();
 
 /// Our own problems in SOL-ExecBench form, each with its operator graph, in alphabetical order.
-/// Each has a workload that moves 64 MB or more, for the clock, and small odd ones, for
-/// correctness.
+/// Each has a workload for the clock that moves 64 MB or does a billion multiply-adds, and small
+/// odd ones for correctness. `op_type` is the category.
 std::vector<problem> builtin_problems();
+
+/// Names of those that a run takes when it is given none: few and quick, so that a first run shows
+/// something within a minute. docs/builtin-problems.md says why these.
+std::span<const std::string_view> default_problems();
 
 /// One of them. `not_found` names the nearest.
 result<problem> builtin_problem(std::string_view name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <set>
 
@@ -81,7 +82,7 @@ std::string float_literal(double number) {
   // The shortest text that reads back equal keeps the source readable.
   for (int digits = 1; digits < 9; ++digits) {
     const std::string shorter = fmt::format("{:.{}g}", rounded, digits);
-    if (std::stof(shorter) == rounded) {
+    if (std::strtof(shorter.c_str(), nullptr) == rounded) {
       text = shorter;
       break;
     }
@@ -162,7 +163,7 @@ std::vector<int> expression_writer::undefined_leaves(const std::vector<int>& roo
   std::vector<int> leaves;
   for (int node : undefined_nodes(roots)) {
     const ir_op op = kernel_->nodes[static_cast<size_t>(node)].op;
-    if (op == ir_op::load || op == ir_op::reduce || op == ir_op::row_length)
+    if (op == ir_op::load || op == ir_op::reduce || op == ir_op::row_length || op == ir_op::given)
       leaves.push_back(node);
   }
   return leaves;
@@ -294,6 +295,7 @@ std::string expression_writer::operation(const ir_node& node) const {
   case ir_op::scalar:
   case ir_op::row_length:
   case ir_op::reduce:
+  case ir_op::given:
     break;
   }
   assert(false && "leaves are defined by the template");

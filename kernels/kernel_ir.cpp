@@ -31,6 +31,7 @@ uint64_t cost(ir_op op) {
   case ir_op::constant:
   case ir_op::scalar:
   case ir_op::row_length:
+  case ir_op::given:
   case ir_op::round_bf16:
   case ir_op::round_fp16:
   case ir_op::as_number:
@@ -93,6 +94,10 @@ int ir_builder::row_length() {
   return add({.op = ir_op::row_length});
 }
 
+int ir_builder::given() {
+  return add({.op = ir_op::given});
+}
+
 int ir_builder::load(ir_load what) {
   const auto found = std::find_if(kernel_.loads.begin(), kernel_.loads.end(),
     [&](const ir_load& known) { return known.input == what.input && known.index == what.index; });
@@ -139,6 +144,8 @@ std::vector<ir_level> levels_of(const fused_kernel& kernel) {
                              : ir_level::uniform;
     } else if (node.op == ir_op::reduce) {
       level = ir_level::row;
+    } else if (node.op == ir_op::given) {
+      level = ir_level::element;
     } else {
       for (int arg : node.args) {
         if (arg >= 0)
@@ -214,6 +221,8 @@ std::string to_string(ir_op op) {
     return "row_length";
   case ir_op::reduce:
     return "reduce";
+  case ir_op::given:
+    return "given";
   case ir_op::neg:
     return "neg";
   case ir_op::abs:

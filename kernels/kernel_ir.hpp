@@ -23,6 +23,8 @@ enum class ir_op : uint8_t {
   row_length,
   /// Result of a reduction over the row; `args[0]` is its body.
   reduce,
+  /// A value that the template itself provides, such as an element of a matrix product.
+  given,
   // One argument.
   neg,
   abs,
@@ -167,6 +169,7 @@ public:
   int constant(double number);
   int scalar(int input);
   int row_length();
+  int given();
   int load(ir_load what);
   int reduce(reduction_kind kind, int body);
   /// Any operator with one to three arguments. Rounding what already has that precision is left

@@ -18,6 +18,16 @@ std::string to_string(attempt_kind kind) {
   return "unknown";
 }
 
+std::string to_string(attempt_effort effort) {
+  switch (effort) {
+  case attempt_effort::full:
+    return "full";
+  case attempt_effort::probe:
+    return "probe";
+  }
+  return "unknown";
+}
+
 std::string to_string(attempt_outcome outcome) {
   switch (outcome) {
   case attempt_outcome::judged:

@@ -52,6 +52,22 @@ struct candidate_ref {
   friend bool operator==(const candidate_ref&, const candidate_ref&) = default;
 };
 
+/// How much of a measurement an attempt asks for.
+enum class attempt_effort : uint8_t {
+  /// Every workload: the only effort whose verdict can make an incumbent.
+  full = 0,
+  /// A few workloads, to find out cheaply whether the candidate is worth more.
+  probe,
+};
+
+std::string to_string(attempt_effort effort);
+
+/// Median time of one workload, in nanoseconds.
+struct workload_time {
+  std::string uuid;
+  uint64_t ns = 0;
+};
+
 /// What is known about a candidate that was tried before on the same problem.
 struct trial {
   std::string key;
@@ -60,6 +76,10 @@ struct trial {
   uint64_t objective_ns = 0;
   /// `verdict::floor_share`; 0 unless passed.
   f64 floor_share;
+  /// A probe and a full trial of one point have different keys.
+  attempt_effort effort = attempt_effort::full;
+  /// Of the workloads that were measured, in the problem's order; empty unless passed.
+  std::vector<workload_time> times;
 };
 
 /// What the planner hands to a worker: one attempt.
@@ -78,6 +98,10 @@ struct assignment {
   maybe<candidate_ref> given;
   /// Operator graph of the problem (schema gristmill.graph/1); empty when there is none.
   blob_ref graph;
+  /// The problem that this worker was on before, when the planner moved it; else empty.
+  std::string moved_from;
+  /// What workers who left this problem wrote down for the next one, oldest first.
+  std::vector<std::string> notes;
 };
 
 /// How an attempt ended, seen from the planner.
@@ -103,6 +127,7 @@ struct attempt_summary {
   std::string worker;
   attempt_outcome outcome = attempt_outcome::infrastructure;
   candidate_ref candidate;
+  attempt_effort effort = attempt_effort::full;
   /// Meaningful when `outcome` is judged.
   verdict_status status = verdict_status::not_checked;
   uint64_t objective_ns = 0;
@@ -111,6 +136,10 @@ struct attempt_summary {
   f64 floor_share;
   /// Time the lease was held, grant to verified release.
   uint64_t gpu_ns = 0;
+  /// As in `trial`.
+  std::vector<workload_time> times;
+  /// What the next worker on this problem should know; at most one line.
+  std::string note;
   /// One line for a person.
   std::string reason;
 };

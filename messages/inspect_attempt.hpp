@@ -9,10 +9,12 @@ namespace gristmill {
 
 GRISTMILL_FIELDS(attempt_id, problem, language, ordinal)
 GRISTMILL_FIELDS(candidate_ref, hash, source, plan, key, parent, hypothesis)
-GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share)
-GRISTMILL_FIELDS(assignment, id, kind, device_model, seed, history, in_flight, given, graph)
-GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, status, objective_ns,
-  speedup, sol_score, floor_share, gpu_ns, reason)
+GRISTMILL_FIELDS(workload_time, uuid, ns)
+GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share, effort, times)
+GRISTMILL_FIELDS(
+  assignment, id, kind, device_model, seed, history, in_flight, given, graph, moved_from, notes)
+GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, effort, status,
+  objective_ns, speedup, sol_score, floor_share, gpu_ns, times, note, reason)
 GRISTMILL_FIELDS(work_request, worker)
 GRISTMILL_FIELDS(work_reply, kind, work, reason)
 GRISTMILL_FIELDS(claim_request, attempt, key)
@@ -23,7 +25,7 @@ GRISTMILL_FIELDS(planner_query)
 GRISTMILL_FIELDS(planner_snapshot, problems_total, problems_finished, problems_passed,
   attempts_finished, attempts_in_flight, gpu_ns, geomean, finished, stop_reason)
 GRISTMILL_FIELDS(propose_request, work)
-GRISTMILL_FIELDS(proposal, kind, candidate, reason)
+GRISTMILL_FIELDS(proposal, kind, candidate, effort, workloads, reason)
 
 } // namespace gristmill
 

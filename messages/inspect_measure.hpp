@@ -13,14 +13,14 @@ GRISTMILL_FIELDS(compile_request, attempt, candidate, device_model)
 GRISTMILL_FIELDS(compiled_entry, expression, symbol)
 GRISTMILL_FIELDS(compiled_unit, key, code, entries)
 GRISTMILL_FIELDS(compiled_candidate, candidate, status, units, log, findings, toolchain, cached)
-GRISTMILL_FIELDS(measure_request, under, attempt, candidate, units, part, last)
+GRISTMILL_FIELDS(measure_request, under, attempt, candidate, units, workloads, part, last)
 GRISTMILL_FIELDS(time_term, name, ns)
 GRISTMILL_FIELDS(
   workload_measurement, uuid, status, time_ns, samples_ns, terms, bound, shrunken, detail)
 GRISTMILL_FIELDS(measurement, attempt, gpu, token, part, device, origin, workloads, output_folder,
   findings, held, failure_text)
-GRISTMILL_FIELDS(judge_request, attempt, kind, candidate, measured)
-GRISTMILL_FIELDS(refused_request, attempt, kind, candidate, compiled)
+GRISTMILL_FIELDS(judge_request, attempt, kind, candidate, effort, workloads, measured)
+GRISTMILL_FIELDS(refused_request, attempt, kind, candidate, effort, compiled)
 GRISTMILL_FIELDS(output_evaluation, output, passed, has_nan, has_inf, elements, mismatches,
   matched_ratio, max_absolute_error, max_relative_error, all_zero, miss_tiles)
 GRISTMILL_FIELDS(workload_evaluation, uuid, status, shrunken, outputs, detail)

@@ -24,6 +24,8 @@ struct measure_request {
   attempt_id attempt;
   candidate_ref candidate;
   std::vector<compiled_unit> units;
+  /// Uuids of the workloads to measure, in any order; empty for all.
+  std::vector<std::string> workloads;
   /// Place within the lease: larger than that of every part before.
   uint32_t part = 0;
   /// The lease ends with this part.
@@ -82,6 +84,10 @@ struct judge_request {
   attempt_id attempt;
   attempt_kind kind = attempt_kind::search;
   candidate_ref candidate;
+  /// The verdict of a probe speaks of the measured workloads only and makes no incumbent.
+  attempt_effort effort = attempt_effort::full;
+  /// As in the `measure_request`.
+  std::vector<std::string> workloads;
   measurement measured;
 };
 
@@ -90,6 +96,7 @@ struct refused_request {
   attempt_id attempt;
   attempt_kind kind = attempt_kind::search;
   candidate_ref candidate;
+  attempt_effort effort = attempt_effort::full;
   compiled_candidate compiled;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace gristmill {
 
@@ -16,6 +17,9 @@ enum class proposal_kind : uint8_t { candidate = 0, exhausted, no_candidate };
 struct proposal {
   proposal_kind kind = proposal_kind::no_candidate;
   candidate_ref candidate;
+  attempt_effort effort = attempt_effort::full;
+  /// For a probe: uuids of the workloads to measure. Empty for all.
+  std::vector<std::string> workloads;
   /// Why there is none, or why the search ends.
   std::string reason;
 };

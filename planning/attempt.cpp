@@ -35,6 +35,23 @@ uint64_t ns(nanoseconds t) {
   return static_cast<uint64_t>(std::max<int64_t>(t.count(), 0));
 }
 
+/// The bound that most workloads name; the first of them wins a tie.
+std::string bound_of(const measurement& measured) {
+  std::string best;
+  ptrdiff_t most = 0;
+  for (const auto& one : measured.workloads) {
+    if (one.bound.empty())
+      continue;
+    auto same = std::count_if(measured.workloads.begin(), measured.workloads.end(),
+      [&](const workload_measurement& w) { return w.bound == one.bound; });
+    if (same > most) {
+      most = same;
+      best = one.bound;
+    }
+  }
+  return best;
+}
+
 } // namespace
 
 attempt::attempt(std::string worker, attempt_limits limits)
@@ -71,6 +88,8 @@ attempt::commands attempt::on(const assignment& what, instant now) {
   }
   work_ = what;
   candidate_ = {};
+  effort_ = attempt_effort::full;
+  workloads_.clear();
   units_.clear();
   lease_ = {};
   granted_at_ = nanoseconds{0};
@@ -78,6 +97,7 @@ attempt::commands attempt::on(const assignment& what, instant now) {
   claims_ = 0;
   repeats_ = 0;
   verdict_ = {};
+  bound_.clear();
   // The planner has claimed the key of a candidate that it gives itself.
   if (work_.given) {
     candidate_ = *work_.given;
@@ -99,6 +119,14 @@ attempt::commands attempt::on(const answered<proposal>& what, instant now) {
     break;
   }
   candidate_ = what.value.candidate;
+  workloads_ = what.value.workloads;
+  // What has not seen every workload is a probe, whatever it is called.
+  effort_ = workloads_.empty() ? what.value.effort : attempt_effort::probe;
+  if (effort_ == attempt_effort::probe && work_.kind != attempt_kind::search)
+    return finish(attempt_outcome::infrastructure,
+      fmt::format("the proposer wants to probe in a {} attempt, which must see every workload",
+        to_string(work_.kind)),
+      now);
   enter(attempt_state::claiming, now + limits_.claim);
   return {claim_request{work_.id, candidate_.key}};
 }
@@ -136,7 +164,7 @@ attempt::commands attempt::on(const answered<compiled_candidate>& what, instant 
     return finish(attempt_outcome::infrastructure, "compiler: " + compiled.log, now);
   if (compiled.status != verdict_status::passed) {
     enter(attempt_state::judging, now + limits_.judge);
-    return {refused_request{work_.id, work_.kind, candidate_, compiled}};
+    return {refused_request{work_.id, work_.kind, candidate_, effort_, compiled}};
   }
   units_ = compiled.units;
   return ask_for_lease(now);
@@ -172,7 +200,13 @@ attempt::commands attempt::on(const lease_granted& what, instant now) {
   lease_ = what.granted;
   granted_at_ = now;
   enter(attempt_state::measuring, now + lease_.term + limits_.measure_margin);
-  return {measure_request{lease_, work_.id, candidate_, units_}};
+  measure_request ask;
+  ask.under = lease_;
+  ask.attempt = work_.id;
+  ask.candidate = candidate_;
+  ask.units = units_;
+  ask.workloads = workloads_;
+  return {std::move(ask)};
 }
 
 attempt::commands attempt::on(const lease_ended& what, instant now) {
@@ -208,7 +242,7 @@ attempt::commands attempt::refused_by_broker(const std::string& reason, instant 
   refused.status = verdict_status::runtime_error;
   refused.log = reason;
   enter(attempt_state::judging, now + limits_.judge);
-  return {refused_request{work_.id, work_.kind, candidate_, refused}};
+  return {refused_request{work_.id, work_.kind, candidate_, effort_, refused}};
 }
 
 attempt::commands attempt::on(const measurement& what, instant now) {
@@ -220,8 +254,9 @@ attempt::commands attempt::on(const measurement& what, instant now) {
   lease_ = {};
   if (!what.failure_text.empty())
     return measure_again("measuring: " + what.failure_text, now);
+  bound_ = bound_of(what);
   enter(attempt_state::judging, now + limits_.judge);
-  return {judge_request{work_.id, work_.kind, candidate_, what}};
+  return {judge_request{work_.id, work_.kind, candidate_, effort_, workloads_, what}};
 }
 
 attempt::commands attempt::on(const answered<verdict>& what, instant now) {
@@ -294,6 +329,16 @@ void attempt::give_back(commands& out, const std::string& reason, instant now) {
   lease_ = {};
 }
 
+std::string attempt::note() const {
+  const auto& name = candidate_.key.empty() ? candidate_.hash : candidate_.key;
+  if (verdict_.status != verdict_status::passed)
+    return fmt::format(
+      "{}: {}", name, verdict_.reason.empty() ? to_string(verdict_.status) : verdict_.reason);
+  auto limits = bound_.empty() ? std::string{} : ", limited by " + bound_;
+  return fmt::format("{}: {}{} ns{}", name, effort_ == attempt_effort::probe ? "probe, " : "",
+    verdict_.objective_ns, limits);
+}
+
 attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, instant now) {
   commands out;
   if (state_ == attempt_state::waiting_lease) {
@@ -311,6 +356,7 @@ attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, i
   summary.worker = worker_;
   summary.outcome = outcome;
   summary.candidate = candidate_;
+  summary.effort = effort_;
   summary.gpu_ns = gpu_ns_;
   summary.reason = std::move(reason);
   if (outcome == attempt_outcome::judged) {
@@ -319,6 +365,13 @@ attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, i
     summary.speedup = verdict_.speedup;
     summary.sol_score = verdict_.sol_score;
     summary.floor_share = verdict_.floor_share;
+    summary.note = note();
+    if (verdict_.status == verdict_status::passed) {
+      for (const workload_verdict& one : verdict_.workloads) {
+        if (one.time_ns > 0)
+          summary.times.push_back({one.uuid, one.time_ns});
+      }
+    }
   } else if (outcome == attempt_outcome::infrastructure) {
     summary.status = verdict_status::infrastructure;
   }

@@ -148,6 +148,8 @@ private:
   commands refused_by_broker(const std::string& reason, instant now);
   /// Gives back the lease in hand, if there is one.
   void give_back(commands& out, const std::string& reason, instant now);
+  /// What the next worker on this problem should know of this attempt; one line.
+  std::string note() const;
   /// Ends the attempt, giving back what it holds.
   commands finish(attempt_outcome outcome, std::string reason, instant now);
 
@@ -157,6 +159,9 @@ private:
   instant deadline_{0};
   assignment work_;
   candidate_ref candidate_;
+  attempt_effort effort_ = attempt_effort::full;
+  /// Of a probe; empty for all.
+  std::vector<std::string> workloads_;
   std::vector<compiled_unit> units_;
   lease lease_;
   instant granted_at_{0};
@@ -166,6 +171,8 @@ private:
   uint32_t claims_ = 0;
   uint32_t repeats_ = 0;
   verdict verdict_;
+  /// What limits the candidate that was measured last, for the note to the next worker.
+  std::string bound_;
 };
 
 } // namespace gristmill

@@ -32,6 +32,26 @@ const std::string& key_of(const candidate_ref& c) {
   return c.key.empty() ? c.hash : c.key;
 }
 
+/// One line of at most so many bytes, cut between characters.
+std::string line_of(const std::string& text, size_t bytes_max) {
+  auto out = text.substr(0, text.find_first_of("\r\n"));
+  if (out.size() <= bytes_max)
+    return out;
+  auto end = bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80)
+    --end;
+  return out.substr(0, end);
+}
+
+/// ln(best before / best now). The first best of a problem without a baseline is held against T_b.
+double gain_of(uint64_t before, uint64_t now, double speedup) {
+  if (now == before || now == 0)
+    return 0;
+  if (before > 0)
+    return std::log(static_cast<double>(before) / static_cast<double>(now));
+  return speedup > 1 ? std::log(speedup) : 0;
+}
+
 double seconds(uint64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
@@ -79,21 +99,32 @@ portfolio::portfolio(portfolio_config config, std::vector<portfolio_problem> pro
     p.name = given.name;
     p.planted.assign(given.planted.begin(), given.planted.end());
   }
+  config_.allocation.by_attempts = config_.share_by_attempts;
+  allocation_ = make_allocation(config_.allocation, static_cast<uint32_t>(problems_.size()));
+  for (auto& [name, p] : problems_) {
+    p.index = static_cast<problem_index>(by_index_.size());
+    by_index_.push_back(&p);
+    refresh(p);
+  }
 }
 
 bool portfolio::on_ready(const prepared_problem& prepared) {
   auto it = problems_.find(prepared.problem);
-  if (it == problems_.end() || it->second.state != problem_state::preparing)
+  if (it == problems_.end()
+    || (it->second.state != problem_state::preparing && !it->second.waits_for_data))
     return false;
   auto& p = it->second;
+  p.waits_for_data = false;
   if (prepared.status != verdict_status::passed) {
     finish(
       p, fmt::format("preparation failed: {}: {}", to_string(prepared.status), prepared.reason));
     return true;
   }
   p.graph = prepared.graph;
-  p.state = prepared.has_bounds ? problem_state::open : problem_state::baseline;
+  if (p.state == problem_state::preparing)
+    p.state = prepared.has_bounds ? problem_state::open : problem_state::baseline;
   check_finished(p);
+  refresh(p);
   return true;
 }
 
@@ -111,14 +142,41 @@ void portfolio::check_budgets(nanoseconds now) {
     stop_reason_ = fmt::format("the budget of {} attempts is spent", config_.attempt_budget);
 }
 
+bool portfolio::attempts_are_gone() const {
+  // An attempt in flight may still count, so the last ones are not given out twice.
+  return config_.attempt_budget > 0
+    && counted_attempts_ + counted_in_flight_ >= config_.attempt_budget;
+}
+
+void portfolio::refresh(problem& p) {
+  bool eligible = can_use_attempt(p)
+    || (config_.wait_for_turn && (p.state == problem_state::preparing || p.waits_for_data));
+  if (eligible != p.eligible)
+    allocation_->on_eligible(p.index, eligible);
+  p.eligible = eligible;
+}
+
+void portfolio::refresh_all() {
+  attempts_gone_told_ = attempts_are_gone();
+  for (auto* p : by_index_)
+    refresh(*p);
+}
+
+void portfolio::changed(problem& p) {
+  if (attempts_are_gone() != attempts_gone_told_)
+    refresh_all();
+  else
+    refresh(p);
+}
+
 bool portfolio::can_use_attempt(const problem& p) const {
+  if (p.waits_for_data)
+    return false;
   if (p.state == problem_state::baseline)
     return p.in_flight.empty();
   if (p.state != problem_state::open)
     return false;
-  // An attempt in flight may still count, so the last ones are not given out twice.
-  if (config_.attempt_budget > 0
-    && counted_attempts_ + counted_in_flight_ >= config_.attempt_budget)
+  if (attempts_are_gone())
     return false;
   if (!p.retries.empty() || !p.reruns.empty())
     return true;
@@ -132,48 +190,28 @@ bool portfolio::can_use_attempt(const problem& p) const {
 planner_decision portfolio::next(const std::string& worker, nanoseconds now) {
   check_budgets(now);
   if (!stop_reason_.empty())
-    return {decision_kind::stop, {}, stop_reason_};
-  for (const auto& [id, f] : flights_)
-    if (f.worker == worker)
-      return {decision_kind::idle, {},
-        fmt::format("worker {} still has attempt {}", worker, to_string(id))};
-  problem* best = nullptr;
-  auto order = [this](const problem& p) {
-    auto time = config_.share_by_attempts ? 0 : p.gpu_ns;
-    return std::tuple(p.in_flight.size(), time, p.given, std::string_view{p.name});
-  };
-  for (auto& [name, p] : problems_) {
-    bool keeps_turn = config_.wait_for_turn && p.state == problem_state::preparing;
-    if ((keeps_turn || can_use_attempt(p)) && (best == nullptr || order(p) < order(*best)))
-      best = &p;
-  }
-  if (best == nullptr)
-    return {decision_kind::idle, {},
+    return {decision_kind::stop, {}, {}, stop_reason_};
+  if (auto busy = attempt_of_worker_.find(worker); busy != attempt_of_worker_.end())
+    return {decision_kind::idle, {}, {},
+      fmt::format("worker {} still has attempt {}", worker, to_string(busy->second))};
+  auto picked = allocation_->pick(now);
+  if (!picked)
+    return {decision_kind::idle, {}, {},
       fmt::format("no problem can use another attempt now; {} in flight", flights_.size())};
-  if (best->state == problem_state::preparing)
-    return {decision_kind::idle, {},
-      fmt::format("it is the turn of '{}', which is being prepared", best->name)};
-  auto share = config_.share_by_attempts
-    ? fmt::format("{} attempts", best->given)
-    : fmt::format("{:.3f} s of GPU time", seconds(best->gpu_ns));
-  auto reason = fmt::format("equal share: '{}' has {} in flight and {}, the least", best->name,
-    best->in_flight.size(), share);
-  auto out = assign(*best, worker);
-  out.reason = fmt::format("{} attempt; {}", to_string(out.work.kind), reason);
+  auto& best = *by_index_[picked->problem];
+  if (best.state == problem_state::preparing || best.waits_for_data)
+    return {decision_kind::idle, {}, {},
+      fmt::format("it is the turn of '{}', which is being prepared", best.name)};
+  auto out = assign(best, worker, next_flight(best));
+  out.reason = fmt::format("{} attempt; {}", to_string(out.work.kind), to_string(picked->why));
   if (const auto& f = flights_.at(out.work.id); f.is_rerun())
     out.reason = fmt::format(
       "re-run: its GPU was quarantined (attempt {}); {}", to_string(f.rerun_of.id), out.reason);
   return out;
 }
 
-planner_decision portfolio::assign(problem& p, const std::string& worker) {
+portfolio::flight portfolio::next_flight(problem& p) {
   flight f;
-  f.worker = worker;
-  f.changes_known = p.changes;
-  planner_decision out;
-  out.kind = decision_kind::assigned;
-  auto& work = out.work;
-  work.id = {p.name, config_.language, p.next_ordinal++};
   if (p.state != problem_state::baseline && !p.retries.empty()) {
     std::tie(f.kind, f.given) = p.retries.front();
     p.retries.pop_front();
@@ -189,6 +227,16 @@ planner_decision portfolio::assign(problem& p, const std::string& worker) {
     f.given = p.planted.front();
     p.planted.pop_front();
   }
+  return f;
+}
+
+planner_decision portfolio::assign(problem& p, const std::string& worker, flight f) {
+  f.worker = worker;
+  f.changes_known = p.changes;
+  planner_decision out;
+  out.kind = decision_kind::assigned;
+  auto& work = out.work;
+  work.id = {p.name, config_.language, p.next_ordinal++};
   work.in_flight = keys_in_flight(p, nullptr);
   if (!f.given.hash.empty()) {
     work.given = f.given;
@@ -204,18 +252,40 @@ planner_decision portfolio::assign(problem& p, const std::string& worker) {
   ++p.given;
   counted_in_flight_ += f.kind == attempt_kind::baseline ? 0 : 1;
   flights_[work.id] = std::move(f);
+  attempt_of_worker_[worker] = work.id;
+  move_worker(p, worker, out);
+  work.notes.assign(p.notes.begin(), p.notes.end());
+  allocation_->on_given(p.index);
+  if (attempts_are_gone() != attempts_gone_told_)
+    refresh_all();
+  refresh(p);
   return out;
+}
+
+void portfolio::move_worker(problem& to, const std::string& worker, planner_decision& out) {
+  auto& memory = workers_[worker];
+  if (memory.problem == to.name)
+    return;
+  if (!memory.problem.empty()) {
+    out.work.moved_from = memory.problem;
+    out.note_left = memory.note;
+    auto& notes = problems_.at(memory.problem).notes;
+    if (!memory.note.empty() && std::find(notes.begin(), notes.end(), memory.note) == notes.end())
+      notes.push_back(memory.note);
+    while (notes.size() > config_.notes_max)
+      notes.pop_front();
+  }
+  memory = {to.name, {}};
 }
 
 std::vector<std::string> portfolio::keys_in_flight(
   const problem& p, const attempt_id* except) const {
   std::set<std::string> keys;
-  for (auto ordinal : p.in_flight) {
-    attempt_id id{p.name, config_.language, ordinal};
-    const auto& key = flights_.at(id).key;
-    if (!key.empty() && (except == nullptr || id != *except))
-      keys.insert(key);
-  }
+  // Flights of a problem stand together.
+  for (auto it = flights_.lower_bound({p.name, config_.language, 0});
+       it != flights_.end() && it->first.problem == p.name; ++it)
+    if (!it->second.key.empty() && (except == nullptr || it->first != *except))
+      keys.insert(it->second.key);
   // A candidate that waits for its second try belongs to nobody else.
   for (const auto& [kind, candidate] : p.retries)
     keys.insert(key_of(candidate));
@@ -249,6 +319,9 @@ claim_reply portfolio::claim(const claim_request& request) {
 portfolio::flight portfolio::take_flight(problem& p, const attempt_id& id) {
   auto f = std::move(flights_.extract(id).mapped());
   p.in_flight.erase(id.ordinal);
+  if (auto busy = attempt_of_worker_.find(f.worker);
+      busy != attempt_of_worker_.end() && busy->second == id)
+    attempt_of_worker_.erase(busy);
   // Whatever became of it, the proposer is told something new.
   p.dry = false;
   ++finished_attempts_;
@@ -271,6 +344,10 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
     note.rerun_of = to_string(f.rerun_of.id);
   p.gpu_ns += summary.gpu_ns;
   gpu_ns_ += summary.gpu_ns;
+  if (auto memory = workers_.find(f.worker);
+      memory != workers_.end() && memory->second.problem == p.name && !summary.note.empty())
+    memory->second.note = line_of(summary.note, config_.note_bytes_max);
+  auto before = p.best_ns;
   switch (summary.outcome) {
   case attempt_outcome::judged:
     // A summary that calls the house's failure a verdict is put right here, once for all.
@@ -294,8 +371,10 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
       p.planted.push_front(f.given);
     break;
   }
+  allocation_->on_finished(p.index, {summary.gpu_ns, gain_of(before, p.best_ns, p.best_speedup)});
   check_finished(p);
   check_budgets(now);
+  changed(p);
   note.problem_finished = !was_finished && p.state == problem_state::finished;
   note.reason = note.problem_finished
     ? p.reason
@@ -311,7 +390,8 @@ void portfolio::on_judged(
   ++p.changes;
   p.known.insert(key);
   put_verdict(p, f,
-    {key, summary.status, passed ? summary.objective_ns : 0, passed ? summary.floor_share : f64{}});
+    {key, summary.status, passed ? summary.objective_ns : 0, passed ? summary.floor_share : f64{},
+      summary.effort, passed ? summary.times : std::vector<workload_time>{}});
   if (!passed && !summary.candidate.hash.empty()) {
     failed_trial failed{summary.id, f.kind, summary.candidate, key};
     if (f.victim == summary.candidate.hash && stop_reason_.empty())
@@ -320,11 +400,15 @@ void portfolio::on_judged(
       remember_failure(std::move(failed));
   }
   counted_attempts_ += f.kind == attempt_kind::baseline ? 0 : 1;
-  // A passed candidate without an objective waits for an audit; it leads nowhere until then.
-  if (passed && summary.objective_ns > 0 && (p.best_ns == 0 || summary.objective_ns < p.best_ns)) {
+  // A passed candidate without an objective waits for an audit; it leads nowhere until then. A
+  // probe has seen some workloads only.
+  if (passed && summary.effort == attempt_effort::full && summary.objective_ns > 0
+    && (p.best_ns == 0 || summary.objective_ns < p.best_ns)) {
     p.best = summary.candidate;
     p.best_ns = summary.objective_ns;
     p.best_speedup = summary.speedup;
+    if (summary.floor_share > 0)
+      allocation_->on_headroom(p.index, -std::log(static_cast<double>(summary.floor_share)));
     note.improved = true;
   }
   if (f.kind != attempt_kind::baseline || p.state != problem_state::baseline)
@@ -392,7 +476,7 @@ void portfolio::on_infrastructure(
     } else if (!again) {
       // Known from now on, so that nobody proposes it again; it is no verdict about the candidate.
       p.known.insert(key);
-      p.history.push_back({key, verdict_status::infrastructure, 0, {}});
+      p.history.push_back({key, verdict_status::infrastructure, 0, {}, {}, {}});
     }
   }
   // One broken part fails everybody at once, so the limit grows with how many there are.
@@ -411,7 +495,9 @@ std::vector<attempt_id> portfolio::on_worker_lost(const std::string& worker, nan
     auto& p = problems_.at(id.problem);
     auto f = take_flight(p, id);
     on_infrastructure(p, f, {}, fmt::format("worker {} was lost", worker));
+    allocation_->on_finished(p.index, {});
     check_finished(p);
+    changed(p);
   }
   check_budgets(now);
   return lost;
@@ -435,8 +521,11 @@ void portfolio::finish(problem& p, std::string reason) {
   p.state = problem_state::finished;
   p.reason = std::move(reason);
   p.only_reruns = false;
+  p.waits_for_data = false;
   p.retries.clear();
   p.reruns.clear();
+  newly_finished_.push_back(p.name);
+  refresh(p);
   bool all = std::all_of(problems_.begin(), problems_.end(),
     [](const auto& entry) { return entry.second.state == problem_state::finished; });
   if (all && stop_reason_.empty())
@@ -480,8 +569,20 @@ planner_snapshot portfolio::snapshot() const {
 std::vector<problem_view> portfolio::problems() const {
   std::vector<problem_view> out;
   for (const auto& [name, p] : problems_)
-    out.push_back({name, p.state, p.reason, p.given, static_cast<uint32_t>(p.in_flight.size()),
-      p.gpu_ns, p.best, p.best_ns, p.best_speedup});
+    out.push_back(view_of(p));
+  return out;
+}
+
+problem_view portfolio::view_of(const problem& p) const {
+  return {p.name, p.state, p.reason, p.given, static_cast<uint32_t>(p.in_flight.size()), p.gpu_ns,
+    p.best, p.best_ns, p.best_speedup};
+}
+
+std::vector<problem_view> portfolio::take_finished() {
+  std::vector<problem_view> out;
+  for (const auto& name : std::exchange(newly_finished_, {}))
+    if (const auto& p = problems_.at(name); p.state == problem_state::finished)
+      out.push_back(view_of(p));
   return out;
 }
 

@@ -4,11 +4,13 @@
 #include "messages/plan.hpp"
 #include "messages/prepare.hpp"
 #include "messages/result.hpp"
+#include "planning/allocation/allocation.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +33,11 @@ struct portfolio_config {
   /// this machine's processors, so sharing by it would make the order of attempts, and with it what
   /// a budget of attempts buys, differ from run to run.
   bool share_by_attempts = false;
+  /// Which problem gets the next attempt; `by_attempts` is set from `share_by_attempts`.
+  allocation_settings allocation;
+  /// Notes of workers who left that a problem keeps, and bytes of each.
+  uint32_t notes_max = 8;
+  uint32_t note_bytes_max = 200;
   /// A problem that is still being prepared keeps its turn, and whoever asks waits for it. For runs
   /// with one worker, whose order of attempts must not depend on how fast the oracle is.
   bool wait_for_turn = false;
@@ -94,6 +101,8 @@ enum class decision_kind : uint8_t {
 struct planner_decision {
   decision_kind kind = decision_kind::idle;
   assignment work;
+  /// The note that the worker left behind when it was moved; empty for none.
+  std::string note_left;
   /// For the log: why this problem, why nothing, why the end.
   std::string reason;
 };
@@ -119,10 +128,11 @@ struct rerun_note {
   std::string reason;
 };
 
-/// The planner's mind: which problem the next attempt goes to, when a problem and when the run
-/// ends. Equal share: among the problems that can use an attempt, the one with the fewest in
-/// flight, then with the least GPU time (or not, `share_by_attempts`), then with the fewest
-/// attempts given, then by name. Pure and deterministic.
+/// The planner's mind: which problem the next attempt goes to (`allocation`), when a problem and
+/// when the run ends. Pure and deterministic.
+///
+/// A worker that gets an attempt of another problem than its last has been moved: what it wrote
+/// down last is kept for those who come to its old problem after it.
 ///
 /// A candidate whose failure was its GPU's gets one attempt more (`on_rerun`), before anything new
 /// of its problem: the same candidate, of the same kind, without a proposal or a claim. It counts
@@ -158,12 +168,42 @@ public:
 
   /// Nothing is in flight and nothing will be given out.
   bool done() const;
+  /// Why nothing would be given out at this time; empty when something would.
+  const std::string& stop_reason_at(std::chrono::nanoseconds now);
+
+  // Going on from a log (actors/run_history.hpp): the facts are told again in their order, with the
+  // functions above and these.
+
+  /// The attempt that the log says was given out, with the candidate that was given with it (or
+  /// that has its verdict), if any. Errors: `invalid_input` when the portfolio cannot have given
+  /// it: the log is not of this run.
+  result<planner_decision> assign_again(const attempt_id& id, const std::string& worker,
+    attempt_kind kind, const std::string& candidate);
+  /// The attempt was cut off by the end of the process, after its leases were held for `gpu_ns`:
+  /// what was given to it is given out again, and nothing failed.
+  bool on_interrupted(const attempt_id& id, uint64_t gpu_ns, std::chrono::nanoseconds now);
+  /// A new process: problems that are not finished wait for their inputs (`on_ready`) once more.
+  void on_resumed();
+  /// The wall-clock budget counts from the start of the first process.
+  void set_budgets(std::chrono::nanoseconds wall, uint64_t attempts, uint64_t gpu_ns);
+  /// The number of the problem's next attempt; 0 for an unknown problem.
+  uint32_t next_ordinal(const std::string& name) const;
+  /// Attempts of the problem get this number or a larger one from now on.
+  void reserve_ordinals(const std::string& name, uint32_t next);
+  /// In order of their names: every attempt that is in flight.
+  std::vector<attempt_id> in_flight() const;
+  /// What must not be lost, as text: trials, best, budgets used, what is to be tried again. Equal
+  /// texts go on in the same way.
+  std::string durable_text() const;
+
   /// Why nothing is given out any more; empty while the run goes on.
   const std::string& stop_reason() const { return stop_reason_; }
 
   planner_snapshot snapshot() const;
   /// In the order of names.
   std::vector<problem_view> problems() const;
+  /// The problems that were finished since the last call.
+  std::vector<problem_view> take_finished();
 
 private:
   /// A verdict that may turn out to be the GPU's fault.
@@ -176,6 +216,13 @@ private:
 
   struct problem {
     std::string name;
+    problem_index index = 0;
+    /// As the allocation was told.
+    bool eligible = false;
+    /// Resumed, and its inputs are not there yet.
+    bool waits_for_data = false;
+    /// What workers who left wrote down, oldest first.
+    std::deque<std::string> notes;
     problem_state state = problem_state::preparing;
     std::string reason;
     blob_ref graph;
@@ -227,11 +274,29 @@ private:
 
   portfolio(portfolio_config config, std::vector<portfolio_problem> problems);
 
+  /// What a worker did last.
+  struct worker_memory {
+    std::string problem;
+    std::string note;
+  };
+
   bool can_use_attempt(const problem& p) const;
+  bool attempts_are_gone() const;
+  /// Tells the allocation whether the problem, or all of them, can use an attempt.
+  void refresh(problem& p);
+  void refresh_all();
+  /// After an attempt of it has ended.
+  void changed(problem& p);
+  void move_worker(problem& to, const std::string& worker, planner_decision& out);
+  problem_view view_of(const problem& p) const;
   void check_budgets(std::chrono::nanoseconds now);
   void check_finished(problem& p);
   void finish(problem& p, std::string reason);
-  planner_decision assign(problem& p, const std::string& worker);
+  /// What an attempt of the problem is about now.
+  flight next_flight(problem& p);
+  /// The same, where the answer is known.
+  flight flight_of(problem& p, attempt_kind kind, const std::string& candidate);
+  planner_decision assign(problem& p, const std::string& worker, flight f);
   std::vector<std::string> keys_in_flight(const problem& p, const attempt_id* except) const;
   flight take_flight(problem& p, const attempt_id& id);
   void on_judged(problem& p, const flight& f, const attempt_summary& summary, planner_note& note);
@@ -245,6 +310,14 @@ private:
 
   portfolio_config config_;
   std::map<std::string, problem> problems_;
+  /// By `problem::index`.
+  std::vector<problem*> by_index_;
+  std::unique_ptr<allocation> allocation_;
+  std::map<std::string, attempt_id> attempt_of_worker_;
+  std::map<std::string, worker_memory> workers_;
+  std::vector<std::string> newly_finished_;
+  /// What `refresh_all` has told.
+  bool attempts_gone_told_ = false;
   std::map<attempt_id, flight> flights_;
   /// Oldest first, over all problems.
   std::deque<failed_trial> failures_;

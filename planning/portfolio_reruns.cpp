@@ -49,8 +49,10 @@ void portfolio::plan_rerun(problem& p, const failed_trial& failed) {
   p.broken.erase(failed.key);
   if (failed.kind == attempt_kind::baseline)
     p.baseline_failures = 0;
-  if (p.state != problem_state::finished)
+  if (p.state != problem_state::finished) {
+    refresh(p);
     return;
+  }
   p.failures_in_row = 0;
   if (failed.kind == attempt_kind::baseline) {
     p.state = problem_state::baseline;
@@ -58,6 +60,7 @@ void portfolio::plan_rerun(problem& p, const failed_trial& failed) {
     p.state = problem_state::open;
     p.only_reruns = true;
   }
+  refresh(p);
 }
 
 void portfolio::remember_failure(failed_trial failed) {

@@ -10,7 +10,8 @@
 
 namespace gristmill {
 
-/// What the parser leaves, and the evaluator and the exporter walk; nobody else includes this.
+/// What the parser leaves. The evaluator, the exporter and the linker of programs walk it; nobody
+/// else includes this.
 struct expression_node {
   enum class kind : uint8_t {
     integer,

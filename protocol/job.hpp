@@ -31,7 +31,7 @@ struct job_limits {
   static constexpr size_t tensors = 1024;
   static constexpr size_t entries = 1024;
   static constexpr size_t dimensions = 16;
-  static constexpr size_t trace_attempts = 16;
+  static constexpr size_t trace_attempts = 64;
   static constexpr size_t calls = 2;
 };
 

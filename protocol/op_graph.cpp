@@ -97,13 +97,16 @@ std::vector<int64_t> read_ints(const json& j, const std::string& at) {
 
 graph_operand read_operand_object(const json& j, const std::string& at) {
   graph_operand operand;
-  check_keys(j, at, {"value", "values", "scalar_input", "number", "integer", "varies"});
+  check_keys(j, at, {"value", "values", "scalar_input", "number", "integer", "varies", "again"});
   if (const auto varies = j.find("varies"); varies != j.end()) {
     if (!varies->is_boolean())
       refuse(fmt::format("{}.varies: expected true or false", at));
     operand.varies = varies->get<bool>();
   }
-  const size_t others = j.size() - j.count("varies");
+  const auto again = j.find("again");
+  if (again != j.end() && !operand.varies)
+    refuse(fmt::format("{}.again: only a number that varies has it", at));
+  const size_t others = j.size() - j.count("varies") - j.count("again");
   if (others != 1)
     refuse(
       fmt::format("{}: expected exactly one of value, values, scalar_input, number, integer", at));
@@ -119,10 +122,16 @@ graph_operand read_operand_object(const json& j, const std::string& at) {
   } else if (j.contains("number")) {
     operand.kind = operand_kind::number;
     operand.number = read_number(j["number"], at + ".number");
+    if (again != j.end())
+      operand.number_again = read_number(*again, at + ".again");
   } else {
     operand.kind = operand_kind::integer;
     operand.integer = read_int(j["integer"], at + ".integer");
+    if (again != j.end())
+      operand.integer_again = read_int(*again, at + ".again");
   }
+  if (again != j.end() && !operand.number_again && !operand.integer_again)
+    refuse(fmt::format("{}.again: only a number that varies has it", at));
   return operand;
 }
 
@@ -158,11 +167,13 @@ graph_operand read_operand(const json& j, const std::string& at) {
 }
 
 graph_value read_value(const json& j, const std::string& at) {
-  check_keys(j, at, {"id", "dtype", "shape", "input", "scalar_input", "constant"});
+  check_keys(j, at, {"id", "dtype", "shape", "shape_again", "input", "scalar_input", "constant"});
   graph_value value;
   value.id = read_int(member(j, at, "id"), at + ".id");
   value.dtype = read_text(member(j, at, "dtype"), at + ".dtype");
   value.shape = read_ints(member(j, at, "shape"), at + ".shape");
+  if (const auto again = j.find("shape_again"); again != j.end())
+    value.shape_again = read_ints(*again, at + ".shape_again");
   if (j.count("input") + j.count("scalar_input") + j.count("constant") > 1)
     refuse(fmt::format("{}: at most one of input, scalar_input, constant", at));
   if (j.contains("input")) {
@@ -203,16 +214,20 @@ graph_node read_node(const json& j, const std::string& at) {
 }
 
 op_graph read_graph(const json& j) {
-  check_keys(j, "graph", {"schema", "axes", "values", "nodes", "outputs"});
+  check_keys(j, "graph", {"schema", "axes", "axes_again", "values", "nodes", "outputs"});
   if (const auto schema = read_text(member(j, "graph", "schema"), "graph.schema");
       schema != "gristmill.graph/1")
     refuse(fmt::format("graph.schema: \"{}\" is not \"gristmill.graph/1\"", schema));
   op_graph graph;
-  const json& axes = member(j, "graph", "axes");
-  if (!axes.is_object() || axes.size() > axes_max)
-    refuse(fmt::format("graph.axes: expected an object of at most {} axes", axes_max));
-  for (const auto& [name, size] : axes.items())
-    graph.axes.emplace_back(name, read_int(size, "graph.axes." + name));
+  const auto read_axes = [](const json& axes, const std::string& at, auto& into) {
+    if (!axes.is_object() || axes.size() > axes_max)
+      refuse(fmt::format("{}: expected an object of at most {} axes", at, axes_max));
+    for (const auto& [name, size] : axes.items())
+      into.emplace_back(name, read_int(size, at + "." + name));
+  };
+  read_axes(member(j, "graph", "axes"), "graph.axes", graph.axes);
+  if (const auto again = j.find("axes_again"); again != j.end())
+    read_axes(*again, "graph.axes_again", graph.axes_again);
   const auto read_list = [&](const char* key, auto read, auto& into) {
     const json& list = member(j, "graph", key);
     if (!list.is_array() || list.size() > values_max)
@@ -245,12 +260,17 @@ json operand_json(const graph_operand& operand) {
   case operand_kind::scalar_input:
     return {{"scalar_input", operand.text}};
   case operand_kind::number:
+    if (operand.varies && operand.number_again)
+      return {{"number", number_json(operand.number)}, {"varies", true},
+        {"again", number_json(*operand.number_again)}};
     if (operand.varies)
       return {{"number", number_json(operand.number)}, {"varies", true}};
     if (!std::isfinite(operand.number))
       return {{"number", number_json(operand.number)}};
     return operand.number;
   case operand_kind::integer:
+    if (operand.varies && operand.integer_again)
+      return {{"integer", operand.integer}, {"varies", true}, {"again", *operand.integer_again}};
     if (operand.varies)
       return {{"integer", operand.integer}, {"varies", true}};
     return operand.integer;
@@ -272,6 +292,8 @@ json operand_json(const graph_operand& operand) {
 
 json value_json(const graph_value& value) {
   json j = {{"id", value.id}, {"dtype", value.dtype}, {"shape", value.shape}};
+  if (!value.shape_again.empty())
+    j["shape_again"] = value.shape_again;
   switch (value.source) {
   case graph_source::computed:
     break;
@@ -327,6 +349,16 @@ result<void> check_value(const graph_value& value, std::set<std::string>& names)
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
       return bad("a size is negative or the shape is too big");
   }
+  if (!value.shape_again.empty() && value.shape_again.size() != value.shape.size())
+    return bad("the second trace gives it another number of dimensions");
+  int64_t elements_again = 1;
+  for (int64_t size : value.shape_again) {
+    if (size < 0 || __builtin_mul_overflow(elements_again, size, &elements_again))
+      return bad("a size of the second trace is negative or its shape is too big");
+  }
+  if (value.source == graph_source::constant && !value.shape_again.empty()
+    && value.shape_again != value.shape)
+    return bad("a constant has the same shape in both traces");
   const bool is_named =
     value.source == graph_source::input || value.source == graph_source::scalar_input;
   if (is_named && (value.name.empty() || value.name.size() > name_bytes_max))
@@ -369,7 +401,24 @@ result<void> validate(const op_graph& graph) {
         fmt::format(
           "graph axis \"{}\": its size is negative, or its name too long or taken", name));
   }
+  if (!graph.axes_again.empty() && graph.axes_again.size() != graph.axes.size())
+    return fail(errc::invalid_input,
+      fmt::format("graph.axes_again: {} axes, but graph.axes has {}", graph.axes_again.size(),
+        graph.axes.size()));
+  for (size_t i = 0; i < graph.axes_again.size(); ++i) {
+    const auto& [name, size] = graph.axes_again[i];
+    if (name != graph.axes[i].first || size < 0)
+      return fail(errc::invalid_input,
+        fmt::format(
+          "graph.axes_again: \"{}\" is not axis {} of graph.axes, or its size is negative", name,
+          i));
+  }
   for (const auto& value : graph.values) {
+    if (value.shape_again.empty() != (graph.axes_again.empty() || value.shape.empty()))
+      return fail(errc::invalid_input,
+        fmt::format("graph value {}: shape_again belongs to every value of one dimension or more "
+                    "when the graph has axes_again, and to none else",
+          value.id));
     if (auto checked = check_value(value, names); !checked)
       return checked;
     if (!ids.insert(value.id).second)
@@ -441,6 +490,11 @@ std::string serialise(const op_graph& graph) {
   j["axes"] = json::object();
   for (const auto& [name, size] : graph.axes)
     j["axes"][name] = size;
+  if (!graph.axes_again.empty()) {
+    j["axes_again"] = json::object();
+    for (const auto& [name, size] : graph.axes_again)
+      j["axes_again"][name] = size;
+  }
   j["values"] = json::array();
   for (const auto& value : graph.values)
     j["values"].push_back(value_json(value));
@@ -458,6 +512,8 @@ std::string structure_of(const op_graph& graph) {
   std::map<std::string, std::string> scalars;
   for (size_t i = 0; i < plain.axes.size(); ++i)
     plain.axes[i].first = fmt::format("axis{}", i);
+  for (size_t i = 0; i < plain.axes_again.size(); ++i)
+    plain.axes_again[i].first = fmt::format("axis{}", i);
   const auto scalar_name = [&](const std::string& name) {
     return scalars.try_emplace(name, fmt::format("scalar{}", scalars.size())).first->second;
   };

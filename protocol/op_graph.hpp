@@ -3,6 +3,7 @@
 #include "messages/result.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,9 @@ struct graph_value {
   std::string dtype;
   /// The tiny shape it had while the reference was traced.
   std::vector<int64_t> shape;
+  /// The shape it had in a second trace with the sizes of `op_graph::axes_again`; empty when there
+  /// was none (and for a tensor of no dimensions).
+  std::vector<int64_t> shape_again;
   graph_source source = graph_source::computed;
   std::string name;
   /// Row-major elements of a constant; numbers stand for integers and bools (0, 1) too.
@@ -79,6 +83,10 @@ struct graph_operand {
   /// another number, so this one stands for something that depends on the shape or on a scalar
   /// input. JSON: {"number": 0.353, "varies": true} or {"integer": 7, "varies": true}.
   bool varies = false;
+  /// With `varies`: the number in the second trace, of the kind that `kind` says. JSON: "again"
+  /// beside "varies".
+  std::optional<int64_t> integer_again;
+  std::optional<double> number_again;
 
   friend bool operator==(const graph_operand&, const graph_operand&) = default;
 };
@@ -88,7 +96,8 @@ struct graph_node {
   /// The aten name without namespace and overload: "mul", "_softmax", "native_layer_norm". An
   /// in-place operator keeps its trailing underscore and its output is a new value.
   std::string op;
-  /// Positional arguments in the operator's own order.
+  /// Positional arguments in the operator's own order. The list of tensors of `index` and its kin
+  /// starts at the first dimension that is indexed; the attribute "first_dim" (absent: 0) tells it.
   std::vector<graph_operand> inputs;
   /// Ids of the results, in order; an id stands in the outputs of exactly one node.
   std::vector<int64_t> outputs;
@@ -106,6 +115,9 @@ struct graph_node {
 struct op_graph {
   /// Name and traced size of every axis (const, var and expr), in order of the definition.
   std::vector<std::pair<std::string, int64_t>> axes;
+  /// The same axes in a second trace, where every variable one has another size, so that a formula
+  /// for a size can be tried on two traces. Empty when there was none.
+  std::vector<std::pair<std::string, int64_t>> axes_again;
   /// Inputs first, in order of the definition, then the others in order of creation.
   std::vector<graph_value> values;
   std::vector<graph_node> nodes;
@@ -135,8 +147,10 @@ const graph_operand* find_attr(const graph_node& node, std::string_view name);
 /// ```
 ///
 /// Every value of a node's inputs must be an input, a scalar input, a constant or the output of an
-/// earlier node. Bounds: 1 MiB of text, 64 axes, 4,096 values and nodes, 64 arguments a node, 8
-/// dimensions, 64 elements a constant, 1,024 a list. Errors: `invalid_input` naming the field.
+/// earlier node. Where the reference was traced a second time the graph has "axes_again" beside
+/// "axes", with the same names, and every value of one dimension or more has "shape_again". Bounds:
+/// 1 MiB of text, 64 axes, 4,096 values and nodes, 64 arguments a node, 8 dimensions, 64 elements a
+/// constant, 1,024 a list. Errors: `invalid_input` naming the field.
 result<op_graph> parse_op_graph(std::string_view text);
 
 /// Canonical JSON: parsing it gives an equal graph, and equal graphs give equal bytes.

@@ -28,6 +28,8 @@ struct plan_limits {
   static constexpr size_t parameter_bytes = 32764;
   /// Scratch bytes for one byte of inputs and outputs.
   static constexpr uint64_t scratch_factor = 8;
+  /// Scratch bytes that every plan may have, however small its problem.
+  static constexpr uint64_t scratch_floor = uint64_t{64} << 20;
   static constexpr size_t repeat_depth = 4;
 };
 

@@ -193,12 +193,13 @@ private:
       buffer.bytes = *bytes;
       // Each is at most 2^62, so 64 of them could wrap.
       if (__builtin_add_overflow(total, *bytes, &total)
-        || static_cast<unsigned __int128>(total)
-          > static_cast<unsigned __int128>(workload_bytes_) * plan_limits::scratch_factor)
+        || (total > plan_limits::scratch_floor
+          && static_cast<unsigned __int128>(total)
+            > static_cast<unsigned __int128>(workload_bytes_) * plan_limits::scratch_factor))
         return fail(errc::refused,
-          fmt::format("plan: {}: the scratch is larger than {} times the {} bytes of inputs and "
-                      "outputs",
-            place, plan_limits::scratch_factor, workload_bytes_));
+          fmt::format("plan: {}: the scratch is larger than {} MiB and than {} times the {} bytes "
+                      "of inputs and outputs",
+            place, plan_limits::scratch_floor >> 20, plan_limits::scratch_factor, workload_bytes_));
       out_.buffers.push_back(std::move(buffer));
     }
     scratch_scope_.set_occupancy(nullptr); // It points at the local above.

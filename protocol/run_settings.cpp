@@ -58,6 +58,14 @@ struct reader {
     return {};
   }
 
+  result<void> read(const toml::node& node, const std::string& field, bool& to) const {
+    auto value = node.value_exact<bool>();
+    if (!value)
+      return wrong(node, field, "true or false");
+    to = *value;
+    return {};
+  }
+
   result<void> read(const toml::node& node, const std::string& field, uint32_t& to) const {
     auto value = node.value_exact<int64_t>();
     if (!value || *value < 0 || *value > std::numeric_limits<uint32_t>::max())
@@ -88,6 +96,7 @@ struct reader {
 template <class Settings, class F>
 void each_in_run(Settings& s, F use) {
   use("problems", s.problems);
+  use("keep_going", s.keep_going);
   use("gpus", s.gpus);
   use("workers", s.workers);
   use("budget", s.budget);
@@ -98,6 +107,7 @@ void each_in_run(Settings& s, F use) {
   use("bounds", s.bounds);
   use("toolchain", s.toolchain);
   use("lease_policy", s.lease_policy);
+  use("planner", s.planner);
 }
 
 template <class Settings, class F>
@@ -143,6 +153,9 @@ std::string quoted(const std::string& text) {
 std::string shown(const std::string& value) {
   return quoted(value);
 }
+std::string shown(bool value) {
+  return value ? "true" : "false";
+}
 std::string shown(uint32_t value) {
   return std::to_string(value);
 }
@@ -162,6 +175,14 @@ std::string shown(const std::vector<std::string>& values) {
 
 result<void> take_text(const std::string&, const char* text, std::string& to) {
   to = text;
+  return {};
+}
+
+result<void> take_text(const std::string& name, const char* text, bool& to) {
+  const std::string_view given = text;
+  if (given != "true" && given != "false")
+    return fail(errc::invalid_input, name + "='" + text + "': must be true or false");
+  to = given == "true";
   return {};
 }
 
@@ -231,6 +252,7 @@ result<void> apply_environment(
     if (text && outcome)
       outcome = take_text(variable, text, member);
   };
+  take("GRISTMILL_KEEP_GOING", changed.keep_going);
   take("GRISTMILL_GPUS", changed.gpus);
   take("GRISTMILL_WORKERS", changed.workers);
   take("GRISTMILL_BUDGET", changed.budget);
@@ -240,6 +262,7 @@ result<void> apply_environment(
   take("GRISTMILL_BOUNDS", changed.bounds);
   take("GRISTMILL_TOOLCHAIN", changed.toolchain);
   take("GRISTMILL_LEASE_POLICY", changed.lease_policy);
+  take("GRISTMILL_PLANNER", changed.planner);
   take("GRISTMILL_ORACLE", changed.oracle);
   take("GRISTMILL_PYTHON", changed.python);
   if (outcome)

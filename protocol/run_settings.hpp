@@ -15,6 +15,8 @@ namespace gristmill {
 /// the environment, that over the configuration file, that over the defaults here.
 struct run_settings {
   std::vector<std::string> problems;
+  /// Problems that cannot be loaded are told and left out; else they end the command.
+  bool keep_going = false;
   std::string gpus = "mock:h200:2";
   /// 0: chosen from the number of GPUs.
   uint32_t workers = 0;
@@ -29,6 +31,8 @@ struct run_settings {
   std::string bounds;
   std::string toolchain = "auto";
   std::string lease_policy = "stride";
+  /// Which problem gets the next attempt.
+  std::string planner = "equal";
   std::string oracle = "auto";
   std::string python = "/usr/bin/python3";
 };
@@ -38,6 +42,7 @@ struct run_settings {
 /// ```toml
 /// [run]
 /// problems = ["softmax"]
+/// keep_going = false
 /// gpus = "mock:h200:2"
 /// workers = 4
 /// budget = ["10m", "500attempts"]
@@ -48,6 +53,7 @@ struct run_settings {
 /// bounds = "bounds.json"
 /// toolchain = "auto"
 /// lease_policy = "stride"
+/// planner = "equal"
 /// [oracle]
 /// kind = "auto"
 /// python = "/usr/bin/python3"
@@ -60,10 +66,11 @@ struct run_settings {
 result<void> apply_toml(
   run_settings& settings, std::string_view text, const std::string& file_name);
 
-/// `GRISTMILL_GPUS`, `GRISTMILL_WORKERS`, `GRISTMILL_BUDGET` (commas between), `GRISTMILL_SEED`,
-/// `GRISTMILL_OUT`, `GRISTMILL_PROPOSER`, `GRISTMILL_BOUNDS`, `GRISTMILL_TOOLCHAIN`,
-/// `GRISTMILL_LEASE_POLICY`, `GRISTMILL_ORACLE`, `GRISTMILL_PYTHON`. `lookup` answers null for what
-/// is not set. `invalid_input` names the variable.
+/// `GRISTMILL_KEEP_GOING` (true or false), `GRISTMILL_GPUS`, `GRISTMILL_WORKERS`,
+/// `GRISTMILL_BUDGET` (commas between), `GRISTMILL_SEED`, `GRISTMILL_OUT`, `GRISTMILL_PROPOSER`,
+/// `GRISTMILL_BOUNDS`, `GRISTMILL_TOOLCHAIN`, `GRISTMILL_LEASE_POLICY`, `GRISTMILL_PLANNER`,
+/// `GRISTMILL_ORACLE`, `GRISTMILL_PYTHON`. `lookup` answers null for what is not set.
+/// `invalid_input` names the variable.
 result<void> apply_environment(
   run_settings& settings, const std::function<const char*(const char*)>& lookup);
 

@@ -46,10 +46,13 @@ struct trace_attempt {
 
 /// Ways to call the reference on tiny inputs, best first. Variable axes become pairwise distinct
 /// primes that equal no constant axis; later attempts multiply them by powers of two, for
-/// references that split an axis. Constants stay. Scalars start from the first workload's numbers.
+/// references that split an axis. Constants stay. Scalars start from the first workload's numbers
+/// and move a little between the calls. Where all workloads give a scalar one number, later
+/// attempts keep it if it is whole (a count, a switch, a share of nothing), and the last ones keep
+/// any.
 ///
 /// Attempts whose expression axes do not resolve are left out; `refused` when none is left, or when
-/// every one has more than 64 Mi elements, and then the last reason stands in the message.
+/// every one has more than 2^40 elements, and then the last reason stands in the message.
 result<std::vector<trace_attempt>> make_trace_attempts(
   const definition& def, const std::vector<workload>& workloads);
 

@@ -163,8 +163,18 @@ void take(run_table& table, std::map<std::string, gathered>& problems, const eve
     table.baseline_note = data.value("baseline_note", std::string{});
     table.seed = count_in(data, "seed");
     table.seed_given = data.value("seed_given", false);
+    if (const auto skipped = data.find("skipped"); skipped != data.end())
+      for (const auto& one : *skipped)
+        table.skipped.push_back(
+          {one.at("problem").get<std::string>(), one.at("reason").get<std::string>()});
     for (const auto& name : data.at("problems"))
       problems[name.get<std::string>()].row.name = name.get<std::string>();
+    return;
+  }
+  if (e.kind == "run_resumed") { // What ended before has gone on.
+    table.ended = false;
+    table.clean = false;
+    table.end_reason.clear();
     return;
   }
   if (e.kind == "run_ended") {

@@ -44,6 +44,13 @@ struct problem_row {
   std::string best_key;
 };
 
+/// A problem that the run went on without, because it could not be loaded.
+struct skipped_row {
+  /// As it was given.
+  std::string problem;
+  std::string reason;
+};
+
 /// What a run came to, from its log alone.
 struct run_table {
   /// From the first line of the log.
@@ -57,6 +64,7 @@ struct run_table {
   bool seed_given = false;
   std::vector<problem_row> problems;
   std::vector<planted_row> planted;
+  std::vector<skipped_row> skipped;
   suite_summary summary;
   uint64_t attempts = 0;
   uint64_t gpu_ns = 0;

@@ -107,6 +107,13 @@ std::string to_text(const run_table& table) {
       text += wrapped(fmt::format(
         "  {} {} {} {}", fitted(c.problem, 20), fitted(c.key, 24), fitted(c.status, 19), c.reason));
   }
+  if (!table.skipped.empty()) {
+    text +=
+      fmt::format("\n{} problem{} could not be loaded and {} left out\n", table.skipped.size(),
+        table.skipped.size() == 1 ? "" : "s", table.skipped.size() == 1 ? "was" : "were");
+    for (const auto& one : table.skipped)
+      text += wrapped(fmt::format("  {}: {}", one.problem, one.reason));
+  }
   const auto& s = table.summary;
   text += "\n"
     + wrapped(fmt::format("geomean {:.3f}x over {} of {} problems (a failed one counts 1.0x)   "
@@ -132,6 +139,9 @@ std::string to_json(const run_table& table) {
       {"sol_score", p.sol_score}, {"attempts", p.attempts}, {"gpu_ns", p.gpu_ns},
       {"limited_by", p.limited_by}, {"reason", p.reason}, {"candidate", p.best_candidate},
       {"key", p.best_key}});
+  auto& skipped = out["skipped"] = nlohmann::ordered_json::array();
+  for (const auto& one : table.skipped)
+    skipped.push_back({{"problem", one.problem}, {"reason", one.reason}});
   auto& planted = out["planted"] = nlohmann::ordered_json::array();
   for (const auto& c : table.planted)
     planted.push_back(

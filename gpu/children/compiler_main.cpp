@@ -1,5 +1,5 @@
 #include "gpu/children/job_directory.hpp"
-#include "gpu/toolchain/clang_toolchain.hpp"
+#include "gpu/toolchain/device_compiler.hpp"
 #include "protocol/child_answers.hpp"
 #include "protocol/child_program.hpp"
 
@@ -30,10 +30,21 @@ std::string quoted_word(const std::string& text) {
   return word + "'";
 }
 
+/// What to start for the compiler: itself, or the program beside ours that loads NVRTC.
+result<std::string> program_of(const device_compiler& compiler) {
+  if (!compiler.is_nvrtc())
+    return compiler.path;
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error)
+    return fail(errc::io_failed, "/proc/self/exe: " + error.message());
+  return (self.parent_path() / nvrtc_program_name).string();
+}
+
 /// A script that starts the compiler as our helper. The toolchain takes one program to start, and a
 /// compiler that outlives us would go on for as long as its limits allow.
-result<std::string> helper_script(const child_context& context, const std::string& compiler) {
-  auto command = helper_command("compiler", {compiler});
+result<std::string> helper_script(const child_context& context, const std::string& program) {
+  auto command = helper_command("compiler", {program});
   if (!command)
     return pass(command);
   std::string text = "#!/bin/sh\nexec";
@@ -51,21 +62,22 @@ result<std::string> helper_script(const child_context& context, const std::strin
 }
 
 result<compile_answer> compile(const child_context& context, const compile_unit& unit, size_t index,
-  const std::string& source, const clang_command& clang) {
+  const std::string& source, const device_compiler& compiler, const std::string& start) {
   const auto& job = context.what.compile;
   const auto folder = context.path(fmt::format("unit_{}", index));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     return fail(errc::io_failed, folder + ": " + error.message());
-  auto compiled = compile_with_clang({source, unit, job.options, job.arch}, folder, clang);
+  auto compiled =
+    compile_device_code({source, unit, job.options, job.arch}, folder, compiler, start);
   if (!compiled)
     return pass(compiled);
   compile_answer answer;
   answer.unit = unit.key;
   answer.status = compiled->status;
   answer.log = std::move(compiled->log);
-  answer.toolchain = clang.version;
+  answer.toolchain = compiler.version;
   answer.findings = std::move(compiled->findings);
   if (answer.status != verdict_status::passed)
     return answer;
@@ -81,13 +93,16 @@ result<void> compile_all(child_context& context) {
   auto source = read_whole_file(context.path(job.source_file), source_bytes_max);
   if (!source)
     return pass(source);
-  auto program = helper_script(context, job.compiler);
+  const device_compiler compiler{job.compiler, job.compiler_version};
+  auto program = program_of(compiler);
   if (!program)
     return pass(program);
-  const clang_command clang{*program, job.compiler_version};
+  auto start = helper_script(context, *program);
+  if (!start)
+    return pass(start);
   for (size_t i = 0; i < job.units.size(); ++i) {
     context.channel.phase(fmt::format("unit {} of {}", i + 1, job.units.size()));
-    auto answer = compile(context, job.units[i], i, *source, clang);
+    auto answer = compile(context, job.units[i], i, *source, compiler, *start);
     if (!answer)
       return pass(answer);
     context.channel.sample(to_json(*answer));

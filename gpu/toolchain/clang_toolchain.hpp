@@ -1,15 +1,11 @@
 #pragma once
 
-#include "messages/compile.hpp"
+#include "gpu/toolchain/compile_input.hpp"
 #include "messages/result.hpp"
-#include "messages/verdict.hpp"
-#include "protocol/plan.hpp"
-#include "protocol/resolve.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace gristmill {
 
@@ -24,30 +20,6 @@ struct clang_command {
 /// Looks along `path` (the value of PATH) for clang++-19, then clang-19, and asks it for its
 /// version. Fails with `not_found`, naming the package to install.
 result<clang_command> find_clang(const std::string& path);
-
-/// One unit to compile: the same source gives one unit for each set of defines.
-struct compile_input {
-  /// The candidate's .cu text.
-  std::string source;
-  compile_unit unit;
-  plan_options options;
-  /// "sm_90a"
-  std::string arch;
-};
-
-/// What came of it. A candidate that does not compile is an answer, not an error.
-struct compile_output {
-  /// passed, compile_error or reward_hack.
-  verdict_status status = verdict_status::compile_error;
-  /// Text of the module; empty unless passed.
-  std::string ptx;
-  std::vector<compiled_entry> entries;
-  /// The first lines of what the compiler or our checks said, without host paths: places look like
-  /// "kernel.cu:12:5".
-  std::string log;
-  /// Not forbidden by itself, but worth a look: clock registers, writable module globals.
-  std::vector<finding> findings;
-};
 
 /// Compiles with clang, device pass only, with our device header instead of a CUDA toolkit, and
 /// checks the PTX: its entries are the kernels that clang knows, its parameters have the sizes of

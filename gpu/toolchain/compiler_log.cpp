@@ -82,14 +82,35 @@ std::optional<diagnostic> epilogue_diagnostic(std::string_view line) {
 bool starts_diagnostic(std::string_view line) {
   return line.find(": error: ") != std::string_view::npos
     || line.find(": fatal error: ") != std::string_view::npos
+    || line.find(": catastrophic error: ") != std::string_view::npos
     || line.find(": warning: ") != std::string_view::npos || line.starts_with("error: ");
 }
+
+/// NVRTC writes "kernel.cu(12): error: …" where clang writes "kernel.cu:12:5: error: …".
+std::string with_colons(std::string_view line) {
+  const size_t close = line.find("): ");
+  const size_t open = close == std::string_view::npos ? close : line.rfind('(', close);
+  if (open == std::string_view::npos || open == 0 || open + 1 == close || line.find(' ') < open
+    || !std::all_of(line.begin() + static_cast<std::ptrdiff_t>(open) + 1,
+      line.begin() + static_cast<std::ptrdiff_t>(close),
+      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }))
+    return std::string(line);
+  return fmt::format("{}:{}{}", line.substr(0, open), line.substr(open + 1, close - open - 1),
+    line.substr(close + 1));
+}
+
+/// NVRTC reads name expressions as lines of a file of this name; the first one is line 2.
+constexpr std::string_view name_file = "__nv_name_map";
 
 /// The text of a failed assertion, or nothing.
 std::optional<std::string_view> assertion_text(std::string_view message) {
   const std::string_view plain = "static assertion failed: ";
   if (message.starts_with(plain))
     return message.substr(plain.size());
+  // As NVRTC says it.
+  const std::string_view with = "static assertion failed with \"";
+  if (message.starts_with(with) && message.ends_with('"'))
+    return message.substr(with.size(), message.size() - with.size() - 1);
   const std::string_view because = "static assertion failed due to requirement '";
   if (!message.starts_with(because))
     return std::nullopt;
@@ -102,17 +123,24 @@ class log_builder {
 public:
   explicit log_builder(const compile_unit& unit) : unit_(unit) {}
 
-  void add(std::string_view line) {
+  void add(std::string_view original) {
+    const std::string line = with_colons(original);
     if (const auto found = epilogue_diagnostic(line)) {
       add_epilogue(*found);
+      return;
+    }
+    if (line.starts_with(name_file)) {
+      add_name(std::string_view(line).substr(name_file.size()));
       return;
     }
     if (starts_diagnostic(line))
       skipping_ = false;
     else if (skipping_ || line.find("errors generated") != std::string_view::npos
-      || line.find("error generated") != std::string_view::npos)
+      || line.find("error generated") != std::string_view::npos
+      || line.find(" detected in the compilation of ") != std::string::npos
+      || line == "Compilation terminated.")
       return;
-    keep(is_excerpt(line) ? std::string(line) : without_paths(line));
+    keep(is_excerpt(line) ? line : without_paths(line));
   }
 
   std::string finish() {
@@ -140,6 +168,26 @@ private:
         ? fmt::format("error: entry '{}' of the launch plan: {}", unit_.entries[*entry].expression,
           without_paths(found.message))
         : fmt::format("error: behind the end of the source: {}", without_paths(found.message)));
+  }
+
+  /// ":3: error: text" about the entry that NVRTC was asked for in that line.
+  void add_name(std::string_view rest) {
+    skipping_ = true;
+    size_t line = 0;
+    if (rest.starts_with(":"))
+      std::from_chars(rest.data() + 1, rest.data() + rest.size(), line);
+    const std::string_view marker = ": error: ";
+    const size_t at = rest.find(marker);
+    if (at == std::string_view::npos || line < 2 || line - 2 >= unit_.entries.size()
+      || !complained_.insert(line - 2).second)
+      return;
+    const std::string& expression = unit_.entries[line - 2].expression;
+    const std::string_view message = rest.substr(at + marker.size());
+    if (message.find("non-__global__") != std::string_view::npos)
+      keep(fmt::format("error: entry '{}' is not a __global__ function", expression));
+    else
+      keep(fmt::format(
+        "error: entry '{}' of the launch plan: {}", expression, without_paths(message)));
   }
 
   void keep(const std::string& line) {

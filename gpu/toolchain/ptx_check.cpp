@@ -32,6 +32,20 @@ bool is_refused(std::string_view function) {
     != std::end(refused_functions);
 }
 
+constexpr std::string_view blanks = " \t\r\n";
+
+/// The name behind the blanks at `at`.
+std::string word_at(std::string_view text, size_t at) {
+  const auto is_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+  };
+  const size_t begin = std::min(text.find_first_not_of(blanks, at), text.size());
+  size_t end = begin;
+  while (end < text.size() && is_name(text[end]))
+    ++end;
+  return std::string(text.substr(begin, end - begin));
+}
+
 } // namespace
 
 ptx_judgement judge_ir(const device_ir& ir, const compile_unit& unit) {
@@ -60,12 +74,9 @@ ptx_judgement judge_ir(const device_ir& ir, const compile_unit& unit) {
   return {};
 }
 
-ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir) {
+std::vector<entry_name> entry_names(std::string_view text) {
   constexpr std::string_view directive = ".entry";
-  constexpr std::string_view blanks = " \t\r\n";
-  const auto is_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
-  };
+  std::vector<entry_name> found;
   size_t line = 1;
   for (size_t at = 0; at < text.size(); ++at) {
     if (text.substr(at).starts_with("//")) {
@@ -76,19 +87,35 @@ ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir) {
         text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
       at = end;
     } else if (text.substr(at).starts_with(directive)) {
-      const size_t begin = text.find_first_not_of(blanks, at + directive.size());
-      size_t end = std::min(begin, text.size());
-      while (end < text.size() && is_name(text[end]))
-        ++end;
-      const std::string name(
-        begin == std::string_view::npos ? std::string_view{} : text.substr(begin, end - begin));
-      if (!ir.kernels.contains(name))
-        return {verdict_status::reward_hack,
-          fmt::format("second entry smuggled in by inline PTX: {} (PTX line {})", name, line), {}};
+      found.push_back({word_at(text, at + directive.size()), line});
     }
     if (at < text.size() && text[at] == '\n')
       ++line;
   }
+  return found;
+}
+
+std::vector<std::string> external_functions(std::string_view text) {
+  constexpr std::string_view directive = ".extern .func";
+  std::vector<std::string> found;
+  for (size_t at = text.find(directive); at != std::string_view::npos;
+       at = text.find(directive, at + 1)) {
+    size_t begin = text.find_first_not_of(blanks, at + directive.size());
+    // The value that it returns stands in front of the name.
+    if (begin < text.size() && text[begin] == '(')
+      begin = std::min(text.find(')', begin), text.size() - 1) + 1;
+    found.push_back(word_at(text, begin));
+  }
+  return found;
+}
+
+ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir) {
+  for (const entry_name& entry : entry_names(text))
+    if (!ir.kernels.contains(entry.name))
+      return {verdict_status::reward_hack,
+        fmt::format(
+          "second entry smuggled in by inline PTX: {} (PTX line {})", entry.name, entry.line),
+        {}};
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "messages/verdict.hpp"
 #include "protocol/resolve.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,19 @@ struct ptx_judgement {
 /// counter registers and writable module globals are findings.
 ptx_judgement judge_ptx(const ptx::module& module, const device_ir& ir, const compile_unit& unit);
 
-/// The same for the entries alone, by the words of the text: `.entry NAME` outside of comments.
+/// An entry by the words of the text.
+struct entry_name {
+  std::string name;
+  size_t line = 0;
+};
+
+/// Every `.entry NAME` outside of comments, in order.
+std::vector<entry_name> entry_names(std::string_view text);
+
+/// The functions that the text declares and does not define: `.extern .func … NAME`.
+std::vector<std::string> external_functions(std::string_view text);
+
+/// The same as `judge_ptx` for the entries alone, by the words of the text.
 ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir);
 
 /// Before code is generated: device memory allocation, assembly outside of functions, entries that

@@ -64,10 +64,11 @@ public:
   writer(std::string& out, size_t index, const entry_use& entry)
     : out_(out), index_(index), entry_(entry) {}
 
-  void write() {
+  void write(bool with_variable) {
     // The line number says which entry a message is about.
-    line(fmt::format(
-      "extern \"C\" {{ __device__ auto* {} = &{}; }}", entry_variable(index_), entry_.expression));
+    if (with_variable)
+      line(fmt::format("extern \"C\" {{ __device__ auto* {} = &{}; }}", entry_variable(index_),
+        entry_.expression));
     signature_ = fmt::format("gm_signature::gm_of<decltype(&{})>", entry_.expression);
     check_count();
     for (size_t i = 0; i < entry_.parameter_abi.size(); ++i)
@@ -106,7 +107,7 @@ private:
     const bool pointer = is_pointer(abi);
     const scalar_type* expected = find_scalar(abi);
     const std::string code =
-      fmt::format("gm_signature::gm_code<{}::gm_parameter<{}>>", signature_, i);
+      fmt::format("gm_signature::gm_code<{}::gm_parameter<{}>>::gm_value", signature_, i);
     const std::string passes = pointer
       ? entry_.parameter_const[i] ? "a read-only pointer" : "a pointer"
       : expected != nullptr ? std::string(expected->plan)
@@ -139,7 +140,8 @@ private:
 // A candidate may define macros; one that bears the name of a word used below would change what is
 // checked.
 constexpr std::string_view words[] = {"extern", "__device__", "auto", "decltype", "static_assert",
-  "__attribute__", "device", "gm_signature", "gm_of", "gm_code", "gm_count", "gm_parameter"};
+  "__attribute__", "device", "gm_signature", "gm_of", "gm_code", "gm_count", "gm_parameter",
+  "gm_value"};
 
 } // namespace
 
@@ -153,13 +155,14 @@ std::optional<size_t> entry_of_line(int line) {
   return static_cast<size_t>(line / 1000 - 1);
 }
 
-std::string signature_epilogue(const compile_unit& unit) {
+std::string signature_epilogue(const compile_unit& unit, bool with_variables) {
   std::string out = fmt::format("\n#line 1 \"{}\"\n", epilogue_file);
   for (const std::string_view word : words)
     out += fmt::format("#undef {}\n", word);
-  out += "#define __device__ __attribute__((device))\n";
+  if (with_variables)
+    out += "#define __device__ __attribute__((device))\n";
   for (size_t i = 0; i < unit.entries.size(); ++i)
-    writer(out, i, unit.entries[i]).write();
+    writer(out, i, unit.entries[i]).write(with_variables);
   return out;
 }
 

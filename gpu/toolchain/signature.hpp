@@ -19,8 +19,9 @@ std::optional<size_t> entry_of_line(int line);
 
 /// Source text that is put behind the candidate's: a variable for each entry, so that the compiler
 /// instantiates it and tells its symbol, and static assertions that hold when the kernel takes what
-/// the plan passes. The message of each names the argument.
-std::string signature_epilogue(const compile_unit& unit);
+/// the plan passes. The message of each names the argument. Without `with_variables` the assertions
+/// alone, for a compiler that tells symbols in another way.
+std::string signature_epilogue(const compile_unit& unit, bool with_variables = true);
 
 /// Bytes of a kernel parameter of that C++ type (`entry_use::parameter_abi`); nothing for an
 /// unknown one.

@@ -1,10 +1,12 @@
 #include "kernels/native/native_reference.hpp"
 
 #include "kernels/builtin.hpp"
+#include "kernels/native/native_call.hpp"
 #include "tensors/codec.hpp"
+#include "tensors/dtype.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 #include <fmt/format.h>
 #include <string>
@@ -16,97 +18,84 @@ namespace {
 using input_list = std::vector<std::span<const std::byte>>;
 using output_list = std::vector<std::span<std::byte>>;
 
-/// Elements of any float type, one at a time; memcpy because the bytes need not be aligned.
-float read_bf16(std::span<const std::byte> bytes, size_t index) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, bytes.data() + index * sizeof bits, sizeof bits);
-  return float_from_bf16(bits);
-}
-
-void write_bf16(std::span<std::byte> bytes, size_t index, float value) {
-  const uint16_t bits = bf16_from_float(value);
-  std::memcpy(bytes.data() + index * sizeof bits, &bits, sizeof bits);
-}
-
-float read_float(std::span<const std::byte> bytes, size_t index) {
-  float value = 0;
-  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
-  return value;
-}
-
-void write_float(std::span<std::byte> bytes, size_t index, float value) {
-  std::memcpy(bytes.data() + index * sizeof value, &value, sizeof value);
-}
-
-void silu_and_mul(
-  size_t tokens, size_t width, const input_list& inputs, const output_list& outputs) {
-  for (size_t row = 0; row < tokens; ++row) {
-    for (size_t column = 0; column < width; ++column) {
-      const float gate = read_bf16(inputs[0], row * 2 * width + column);
-      const float value = read_bf16(inputs[0], row * 2 * width + width + column);
-      const float activated = gate / (1.0F + std::exp(-gate));
-      write_bf16(outputs[0], row * width + column, activated * value);
-    }
-  }
-}
-
-void softmax(size_t rows, size_t classes, const input_list& inputs, const output_list& outputs) {
-  for (size_t row = 0; row < rows; ++row) {
-    const size_t start = row * classes;
-    float top = -INFINITY;
-    for (size_t i = 0; i < classes; ++i)
-      top = std::max(top, read_float(inputs[0], start + i));
-    double sum = 0;
-    for (size_t i = 0; i < classes; ++i)
-      sum += static_cast<double>(std::exp(read_float(inputs[0], start + i) - top));
-    for (size_t i = 0; i < classes; ++i) {
-      const float power = std::exp(read_float(inputs[0], start + i) - top);
-      write_float(outputs[0], start + i, static_cast<float>(static_cast<double>(power) / sum));
-    }
-  }
-}
-
-void rmsnorm(size_t tokens, size_t hidden, const input_list& inputs, const output_list& outputs) {
-  for (size_t row = 0; row < tokens; ++row) {
-    const size_t start = row * hidden;
-    double sum = 0;
-    for (size_t i = 0; i < hidden; ++i) {
-      const auto x = static_cast<double>(read_bf16(inputs[0], start + i));
-      sum += x * x;
-    }
-    const double mean_square = sum / static_cast<double>(hidden);
-    const auto inverse = static_cast<float>(1.0 / std::sqrt(mean_square + 1e-6));
-    for (size_t i = 0; i < hidden; ++i) {
-      const float x = read_bf16(inputs[0], start + i);
-      write_bf16(outputs[0], start + i, x * inverse * read_bf16(inputs[1], i));
-    }
-  }
-}
-
-struct native_reference {
-  std::string_view name;
-  /// The axes that `run` is called with.
-  std::string_view outer;
-  std::string_view inner;
-  void (*run)(size_t outer, size_t inner, const input_list& inputs, const output_list& outputs);
-};
-
-constexpr native_reference references[] = {
-  {"rmsnorm", "tokens", "hidden", rmsnorm},
-  {"silu_and_mul", "tokens", "width", silu_and_mul},
-  {"softmax", "rows", "classes", softmax},
-};
-
-const native_reference* find_reference(std::string_view definition_text) {
-  for (const embedded_file& file : builtin_files()) {
-    if (!file.path.ends_with("/definition.json") || file.content != definition_text)
-      continue;
-    for (const native_reference& one : references) {
-      if (file.path.starts_with(one.name) && file.path[one.name.size()] == '/')
+const native_entry* find_entry(std::string_view name) {
+  for (const auto& family : {native_row_references(), native_map_references(),
+         native_product_references(), native_attention_references()})
+    for (const native_entry& one : family)
+      if (one.name == name)
         return &one;
-    }
-  }
   return nullptr;
+}
+
+const native_entry* find_reference(std::string_view definition_text) {
+  for (const embedded_file& file : builtin_files())
+    if (file.path.ends_with("/definition.json") && file.content == definition_text)
+      return find_entry(file.path.substr(0, file.path.find('/')));
+  return nullptr;
+}
+
+template <class Stored>
+void decode_as(std::span<const std::byte> bytes, std::vector<int64_t>& out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Stored one{};
+    std::memcpy(&one, bytes.data() + i * sizeof one, sizeof one); // They need not be aligned.
+    out[i] = static_cast<int64_t>(one);
+  }
+}
+
+template <class Stored>
+void encode_as(const std::vector<int64_t>& numbers, std::span<std::byte> out) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto one = static_cast<Stored>(numbers[i]);
+    std::memcpy(out.data() + i * sizeof one, &one, sizeof one);
+  }
+}
+
+void decode(dtype type, std::span<const std::byte> bytes, native_tensor& out) {
+  if (is_float(type))
+    return decode_to_float(type, bytes, out.numbers);
+  switch (element_bits(type)) {
+  case 64:
+    return decode_as<int64_t>(bytes, out.integers);
+  case 32:
+    return decode_as<int32_t>(bytes, out.integers);
+  case 16:
+    return decode_as<int16_t>(bytes, out.integers);
+  default:
+    return decode_as<int8_t>(bytes, out.integers);
+  }
+}
+
+void encode(dtype type, const native_tensor& from, std::span<std::byte> bytes) {
+  if (is_float(type))
+    return encode_from_float(type, from.numbers, bytes);
+  switch (element_bits(type)) {
+  case 64:
+    return encode_as<int64_t>(from.integers, bytes);
+  case 32:
+    return encode_as<int32_t>(from.integers, bytes);
+  case 16:
+    return encode_as<int16_t>(from.integers, bytes);
+  default:
+    return encode_as<int8_t>(from.integers, bytes);
+  }
+}
+
+/// A tensor of the declared shape with room for its elements.
+result<native_tensor> room_for(const tensor_spec& spec, const axis_values& axes) {
+  const auto shape = resolve_shape(spec, axes);
+  if (!shape)
+    return pass(shape);
+  const auto count = element_count(*shape);
+  if (!count)
+    return pass(count);
+  native_tensor tensor;
+  tensor.shape.assign(shape->begin(), shape->end());
+  if (is_float(spec.type))
+    tensor.numbers.resize(*count);
+  else
+    tensor.integers.resize(*count);
+  return tensor;
 }
 
 result<void> check_size(const tensor_spec& spec, const axis_values& axes, size_t given) {
@@ -130,7 +119,7 @@ bool has_native_reference(std::string_view definition_text) {
 
 result<void> run_native_reference(std::string_view definition_text, const axis_values& axes,
   const input_list& inputs, const output_list& outputs) {
-  const native_reference* reference = find_reference(definition_text);
+  const native_entry* reference = find_reference(definition_text);
   if (reference == nullptr)
     return fail(errc::not_found, "this definition is none of the built-in problems");
   const auto def = parse_definition(definition_text, "definition.json");
@@ -148,12 +137,23 @@ result<void> run_native_reference(std::string_view definition_text, const axis_v
     if (auto checked = check_size(def->outputs[i], axes, outputs[i].size()); !checked)
       return checked;
   }
-  // Both axes exist: the shapes above could not have been resolved without them.
-  const int64_t* outer = find_axis_value(axes, reference->outer);
-  const int64_t* inner = find_axis_value(axes, reference->inner);
-  if (outer == nullptr || inner == nullptr)
-    return fail(errc::invalid_input, fmt::format("{}: an axis has no value", def->name));
-  reference->run(static_cast<size_t>(*outer), static_cast<size_t>(*inner), inputs, outputs);
+  native_call call;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto tensor = room_for(def->inputs[i], axes);
+    if (!tensor)
+      return pass(tensor);
+    decode(def->inputs[i].type, inputs[i], *tensor);
+    call.inputs.push_back(std::move(*tensor));
+  }
+  for (const auto& spec : def->outputs) {
+    auto tensor = room_for(spec, axes);
+    if (!tensor)
+      return pass(tensor);
+    call.outputs.push_back(std::move(*tensor));
+  }
+  reference->run(call);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    encode(def->outputs[i].type, call.outputs[i], outputs[i]);
   return {};
 }
 

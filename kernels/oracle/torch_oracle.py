@@ -6,7 +6,8 @@ for each answer to FOLDER/torch_answers.jsonl:
     {"workload": UUID, "status": STATUS, "reason": TEXT, "numbers": [{INPUT: NUMBER}, ...]}
     {"graph": FILE | "", "reason": TEXT}
 
-STATUS is PASSED; INVALID_REFERENCE when the reference is wrong; RUNTIME_ERROR when the custom entry
+STATUS is PASSED, with a reason that begins with "emulated" where the reference ran in another way than
+it is written; INVALID_REFERENCE when the reference is wrong; RUNTIME_ERROR when the custom entry
 point is; INFRASTRUCTURE when this machine lacks what they need. `numbers` are the inputs without a
 shape that the entry point returned, call by call.
 
@@ -39,8 +40,6 @@ DTYPES = {
     "bool": "bool",
 }
 PACKED = ("float4_e2m1", "float4_e2m1fn_x2")
-TRACE_SECONDS_MAX = 60.0
-CONSTANT_ELEMENTS_MAX = 64
 
 
 class InvalidReference(Exception):
@@ -55,13 +54,9 @@ class Lacking(Exception):
     """The reference may be right, but not here."""
 
 
-class Untraceable(Exception):
-    """The reference runs, but its operators do not make a graph."""
-
-
 def last_line(error):
     """What went wrong, in the one line that a person reads first."""
-    if isinstance(error, (InvalidReference, InvalidInputs, Lacking, Untraceable)):
+    if isinstance(error, (InvalidReference, InvalidInputs, Lacking)):
         return str(error)
     lines = traceback.format_exception_only(type(error), error)
     text = lines[-1].strip() if lines else repr(error)
@@ -126,6 +121,15 @@ def storage_shape(tensor):
     if tensor["dtype"] in PACKED and shape:
         shape[-1] //= 2
     return shape
+
+
+def load_beside(name):
+    """A module of ours from the folder of this file, where an isolated Python does not look."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def load_reference(folder, source, entry_name):
@@ -211,14 +215,27 @@ def checked_outputs(returned, declared):
 
 
 def compute(folder, job, run, work, numbers):
-    """One workload: the reference on its inputs, which are read afresh and so never shared."""
-    tensors = {tensor["name"]: read_tensor(folder, tensor) for tensor in work["inputs"]}
+    """One workload: the reference on its inputs, which are read afresh and so never shared. Answers
+    how it was made where that was not as written."""
     scalars = work["scalars"] + [{"name": name, "value": value} for name, value in numbers.items()]
+
+    def arguments():
+        tensors = {tensor["name"]: read_tensor(folder, tensor) for tensor in work["inputs"]}
+        return arguments_of(job["inputs"], scalars, tensors)
+
+    note = ""
     # Gradients stay on: references of backward passes ask autograd.
-    returned = run(*arguments_of(job["inputs"], scalars, tensors))
+    try:
+        returned = run(*arguments())
+    except RuntimeError as error:
+        half = load_beside("torch_half")
+        if not half.is_missing(error):
+            raise
+        returned, note = half.call(run, arguments())
     values = checked_outputs(returned, work["references"])
     for tensor, value in zip(work["references"], values):
         write_tensor(folder, tensor, value)
+    return note
 
 
 # ---- the custom entry point ----
@@ -292,279 +309,12 @@ def prepare(folder, job, run, entry, work):
                              for call in numbers]
         blamed = "INVALID_REFERENCE"
         if work["references"]:
-            compute(folder, job, run, work, numbers[0] if numbers else {})
+            answer["reason"] = compute(folder, job, run, work, numbers[0] if numbers else {})
     except (Exception, SystemExit) as error:
         answer["status"], answer["reason"] = blame(error, blamed)
         if blamed == "RUNTIME_ERROR" and not isinstance(error, InvalidInputs):
             answer["reason"] = f"the entry point `{job['entry_point']}`: {answer['reason']}"
     return answer
-
-
-# ---- the trace ----
-
-
-def tiny_inputs(tensors):
-    made = {}
-    for tensor in tensors:
-        kind = torch_dtype(tensor["dtype"])
-        shape = storage_shape(tensor)
-        if kind.is_floating_point:
-            # Positive and near 1: no root, logarithm or quotient fails on it.
-            made[tensor["name"]] = (torch.rand(shape) + 0.5).to(kind)
-        elif kind == torch.bool:
-            made[tensor["name"]] = torch.ones(shape, dtype=kind)
-        else:
-            # Zero is an index that every table has.
-            made[tensor["name"]] = torch.zeros(shape, dtype=kind)
-    return made
-
-
-def tracer_class():
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Tracer(TorchDispatchMode):
-        """Writes down each operator as torch dispatches it, after composite ones came apart."""
-
-        # Which give back what they got, as far as values go.
-        TRANSPARENT = ("lift_fresh", "lift", "detach", "alias")
-        # Which tell Python about values: what follows may depend on them.
-        READS = ("_local_scalar_dense", "item", "is_nonzero", "equal")
-        # Which say where and how, not what.
-        PLACEMENT = ("device", "layout", "pin_memory", "non_blocking")
-
-        def __init__(self, inputs):
-            super().__init__()
-            self.values = []
-            self.nodes = []
-            self.alive = []  # Python must not give an id to a second tensor.
-            self.ids = {}
-            self.by_storage = {}
-            for name, tensor in inputs.items():
-                self.add(tensor, {"input": name})
-
-        def add(self, tensor, extra):
-            value = {"id": len(self.values), "dtype": str(tensor.dtype)[6:],
-                     "shape": list(tensor.shape)}
-            value.update(extra)
-            self.values.append(value)
-            self.point(tensor, value["id"])
-            return value["id"]
-
-        def point(self, tensor, value):
-            self.alive.append(tensor)
-            self.ids[id(tensor)] = value
-            if tensor.numel() > 0:
-                self.by_storage.setdefault(tensor.storage().data_ptr(), set()).add(id(tensor))
-
-        def value_of(self, tensor):
-            known = self.ids.get(id(tensor))
-            if known is not None:
-                return known
-            if tensor.numel() > CONSTANT_ELEMENTS_MAX:
-                raise Untraceable(f"the reference holds a tensor of {tensor.numel()} elements")
-            # In here torch dispatches as ever, so nothing of this is written down.
-            elements = [float(x) for x in tensor.detach().reshape(-1).to(torch.float64).tolist()]
-            return self.add(tensor, {"constant": elements})
-
-        def operand(self, op, argument):
-            if argument is None or isinstance(argument, (bool, int, float, str)):
-                return argument
-            if isinstance(argument, torch.Tensor):
-                return {"value": self.value_of(argument)}
-            if isinstance(argument, (tuple, list)):
-                if argument and all(isinstance(x, torch.Tensor) for x in argument):
-                    return {"values": [self.value_of(x) for x in argument]}
-                if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in argument):
-                    return list(argument)
-            if isinstance(argument, (torch.dtype, torch.memory_format)):
-                return str(argument)[6:]
-            raise Untraceable(f"`{op}` has an argument that a graph does not hold")
-
-        def check_in_place(self, op, tensor):
-            if tensor.numel() == 0:
-                return
-            others = self.by_storage.get(tensor.storage().data_ptr(), set()) - {id(tensor)}
-            if others:
-                raise Untraceable(f"`{op}` writes to a part of a tensor in place")
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            op = func._schema.name.split("::")[-1]
-            if op in self.READS:
-                raise Untraceable("the reference reads a value of a tensor on the host")
-            if "out" in kwargs:
-                raise Untraceable(f"`{op}` writes to a tensor that was given as `out`")
-            if op in self.TRANSPARENT:
-                result = func(*args, **kwargs)
-                self.point(result, self.value_of(args[0]))
-                return result
-            in_place = op.endswith("_") and not op.endswith("__")
-            inputs = [self.operand(op, argument) for argument in args]
-            attrs = {key: self.operand(op, argument) for key, argument in kwargs.items()
-                     if key not in self.PLACEMENT}
-            if in_place:
-                self.check_in_place(op, args[0])
-            result = func(*args, **kwargs)
-            results = [result] if isinstance(result, torch.Tensor) else result
-            if not isinstance(results, (tuple, list)) or not all(
-                    isinstance(x, torch.Tensor) for x in results):
-                raise Untraceable(f"`{op}` gives something that is no tensor")
-            self.nodes.append({"op": op, "inputs": inputs,
-                               "outputs": [self.add(tensor, {}) for tensor in results],
-                               "attrs": attrs})
-            return result
-
-    return Tracer
-
-
-def trace(order, run, sizes):
-    """The operators of one call, as a dict with values, nodes and outputs."""
-    torch.manual_seed(0)
-    tensors = tiny_inputs(sizes["inputs"])
-    ordered = {name: tensors[name] for name in order if name in tensors}
-    tracer = tracer_class()(ordered)
-    with torch.no_grad(), tracer:
-        returned = run(*arguments_of(order, sizes["scalars"], tensors))
-    outputs = checked_outputs(returned, sizes["outputs"])
-    for tensor, declared in zip(outputs, sizes["outputs"]):
-        if id(tensor) not in tracer.ids:
-            raise Untraceable(f"output `{declared['name']}` comes from no operator")
-    return {"values": tracer.values, "nodes": tracer.nodes,
-            "outputs": [tracer.ids[id(tensor)] for tensor in outputs]}
-
-
-def is_number(x):
-    return isinstance(x, (int, float)) and not isinstance(x, bool)
-
-
-def number_json(x):
-    if isinstance(x, int):
-        return x
-    if x != x:
-        return {"number": "nan"}
-    if x in (float("inf"), float("-inf")):
-        return {"number": "inf" if x > 0 else "-inf"}
-    return x
-
-
-def element_json(x):
-    """The same among the elements of a constant, where a text needs no wrapping."""
-    written = number_json(x)
-    return written["number"] if isinstance(written, dict) else written
-
-
-class Merge:
-    """Two traces of one reference made into one graph: what differs between them depends on the sizes
-    or on a scalar input."""
-
-    def __init__(self, scalars):
-        # (value in the first call, value in the second) -> name, where the two tell it apart.
-        self.scalars = {pair: name for name, pair in scalars.items() if pair[0] != pair[1]}
-
-    def operand(self, op, a, b):
-        if is_number(a) and is_number(b):
-            if type(a) is not type(b):
-                raise Untraceable(f"an argument of `{op}` changes its type with the sizes")
-            if (a, b) in self.scalars:
-                return {"scalar_input": self.scalars[(a, b)]}
-            if a == b or (a != a and b != b):
-                return number_json(a)
-            if isinstance(a, int):
-                return {"integer": a, "varies": True}
-            return {"number": element_json(a), "varies": True}
-        if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-            if all(isinstance(x, int) for x in a) or all(is_number(x) for x in a):
-                return a
-        if a != b or type(a) is not type(b):
-            raise Untraceable(f"the arguments of `{op}` depend on the sizes in another way than "
-                              "by their numbers")
-        return a
-
-    def value(self, a, b):
-        if "constant" not in a:
-            return dict(a)
-        value = {key: a[key] for key in ("id", "dtype", "shape")}
-        if len(a["constant"]) == 1 and len(b.get("constant", [])) == 1:
-            kind = getattr(torch, a["dtype"])
-            for (first, second), name in self.scalars.items():
-                seen = [float(torch.tensor(x, dtype=kind)) for x in (first, second)]
-                if seen == [a["constant"][0], b["constant"][0]] and not a["shape"]:
-                    value["scalar_input"] = name
-                    return value
-        if a["constant"] != b.get("constant"):
-            raise Untraceable("a tensor that the reference holds depends on the sizes")
-        value["constant"] = [element_json(x) for x in a["constant"]]
-        return value
-
-    def graph(self, a, b):
-        same_form = (len(a["values"]) == len(b["values"]) and a["outputs"] == b["outputs"]
-                     and [(n["op"], n["outputs"], len(n["inputs"]), list(n["attrs"]))
-                          for n in a["nodes"]]
-                     == [(n["op"], n["outputs"], len(n["inputs"]), list(n["attrs"]))
-                         for n in b["nodes"]])
-        if not same_form:
-            raise Untraceable("the operators that the reference calls depend on the sizes")
-        values = [self.value(x, y) for x, y in zip(a["values"], b["values"])]
-        nodes = []
-        for x, y in zip(a["nodes"], b["nodes"]):
-            nodes.append({
-                "op": x["op"],
-                "inputs": [self.operand(x["op"], p, q) for p, q in zip(x["inputs"], y["inputs"])],
-                "outputs": x["outputs"],
-                "attrs": {key: self.operand(x["op"], x["attrs"][key], y["attrs"][key])
-                          for key in x["attrs"]}})
-        return values, nodes, a["outputs"]
-
-
-def used_values(operand):
-    if isinstance(operand, dict):
-        return [operand["value"]] if "value" in operand else operand.get("values", [])
-    return []
-
-
-def without_dead(values, nodes, outputs):
-    """Leaves out what no output needs."""
-    needed = set(outputs)
-    kept = []
-    for node in reversed(nodes):
-        if not needed.intersection(node["outputs"]):
-            continue
-        needed.update(node["outputs"])
-        for operand in list(node["inputs"]) + list(node["attrs"].values()):
-            needed.update(used_values(operand))
-        kept.append(node)
-    kept.reverse()
-    return [v for v in values if v["id"] in needed or "input" in v], kept
-
-
-def trace_attempt(order, run, attempt):
-    first, second = attempt["first"], attempt["second"]
-    later = {scalar["name"]: scalar["value"] for scalar in second["scalars"]}
-    pairs = {scalar["name"]: (scalar["value"], later[scalar["name"]])
-             for scalar in first["scalars"]}
-    merged = Merge(pairs).graph(trace(order, run, first), trace(order, run, second))
-    values, nodes = without_dead(*merged)
-    axes = {name: size for name, size in first["axes"].items()}
-    return {"schema": "gristmill.graph/1", "axes": axes, "values": values, "nodes": nodes,
-            "outputs": merged[2]}
-
-
-def trace_any(folder, job, run):
-    """The graph of the first attempt that works; else the reason of the first one that did not."""
-    reason = ""
-    begin = time.monotonic()
-    for attempt in job["trace"]:
-        if reason and time.monotonic() - begin > TRACE_SECONDS_MAX:
-            break
-        try:
-            graph = trace_attempt(job["inputs"], run, attempt)
-        except (Exception, SystemExit) as error:
-            reason = reason or last_line(error)
-            continue
-        with open(os.path.join(folder, job["graph_file"]), "w", encoding="utf-8") as file:
-            json.dump(graph, file, allow_nan=False)
-        return {"graph": job["graph_file"], "reason": ""}
-    return {"graph": "", "reason": reason or "there was nothing to try"}
 
 
 def main():
@@ -597,7 +347,7 @@ def main():
             answer_all(*blame(error, "INVALID_REFERENCE"))
             return
         if job["trace"]:
-            answer(trace_any(folder, job, run))
+            answer(load_beside("torch_trace").trace_any(folder, job, run, sys.modules[__name__]))
         for work in job["workloads"]:
             answer(prepare(folder, job, run, entry, work))
 

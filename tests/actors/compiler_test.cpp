@@ -1,4 +1,5 @@
 #include "actors/compiler.hpp"
+#include "actors/search_library.hpp"
 #include "actors/template_proposer.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/small_run.hpp"
@@ -27,7 +28,7 @@ struct one_compiler : actor_fixture {
   void begin(uint32_t slots = 2, uint32_t waiting_max = 4096) {
     compiler_config config;
     config.context = run.context;
-    config.clang = {"/usr/bin/clang++-19", "clang-19.1.7"};
+    config.device_code = {"/usr/bin/clang++-19", "clang-19.1.7"};
     config.child_front = children.handle;
     config.events = event_port{journal.handle, start};
     config.slots = slots;
@@ -41,7 +42,8 @@ struct one_compiler : actor_fixture {
     work.id = {"softmax", "cuda", 0};
     work.kind = attempt_kind::baseline;
     work.graph = *run.context->blobs->put(run.context->problems.at("softmax").graph_json);
-    auto proposed = propose_for(*run.context, work);
+    search_library library;
+    auto proposed = propose_for(*run.context, work, library, search_strategy::guided);
     REQUIRE_MESSAGE(proposed, (proposed ? "" : proposed.error().what));
     auto c = proposed->candidate;
     c.source =

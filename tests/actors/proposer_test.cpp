@@ -1,8 +1,11 @@
+#include "actors/candidate.hpp"
 #include "actors/template_proposer.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/small_run.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
+#include <set>
 
 using namespace gristmill;
 using namespace gristmill::test;
@@ -87,4 +90,85 @@ TEST_CASE_FIXTURE(with_proposer, "the scripted proposer searches nothing but mea
   CHECK(proposed().kind == proposal_kind::exhausted);
   work.kind = attempt_kind::baseline;
   CHECK(proposed().kind == proposal_kind::candidate);
+}
+
+TEST_CASE_FIXTURE(with_proposer, "what is proposed can be launched at every workload") {
+  for (int i = 0; i < 12; ++i) {
+    auto got = proposed();
+    REQUIRE(got.kind == proposal_kind::candidate);
+    CHECK(resolve_candidate(*run.context, "softmax", got.candidate));
+    CHECK(got.effort == attempt_effort::full); // Two workloads are too few for a probe.
+    CHECK(got.workloads.empty());
+    work.in_flight.push_back(got.candidate.key);
+  }
+}
+
+TEST_CASE_FIXTURE(with_proposer, "the fixed searches propose other points than the guided one") {
+  const auto guided = proposed().candidate.key;
+  auto library = std::make_shared<search_library>();
+  whom = spawn<template_proposer>(run.context, library, search_strategy::random);
+  std::set<std::string> drawn;
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    work.seed = seed;
+    drawn.insert(proposed().candidate.key);
+  }
+  CHECK(drawn.size() > 2);
+  whom = spawn<template_proposer>(run.context, library, search_strategy::exhaustive);
+  const auto first = proposed().candidate.key;
+  work.seed = 77;
+  CHECK(proposed().candidate.key == first);
+  work.in_flight = {first};
+  CHECK(proposed().candidate.key != first);
+  // Baselines are the same for all.
+  work.kind = attempt_kind::baseline;
+  CHECK(proposed().kind == proposal_kind::candidate);
+}
+
+namespace {
+
+struct with_two_problems : actor_fixture {
+  small_run run{{"softmax", "sibling"}};
+  std::shared_ptr<search_library> library = std::make_shared<search_library>();
+  proposer_actor whom = spawn<template_proposer>(run.context, library);
+  proposer_actor other = spawn<template_proposer>(run.context, library);
+
+  proposal proposed(const proposer_actor& by, const assignment& work) {
+    auto got = answer(ask<proposal>(by, propose_request{work}));
+    REQUIRE(got);
+    REQUIRE(got->kind == proposal_kind::candidate);
+    return *got;
+  }
+  assignment work_on(const std::string& problem) {
+    assignment work;
+    work.id = {problem, "cuda", 3};
+    work.graph = *run.context->blobs->put(run.context->problems.at(problem).graph_json);
+    return work;
+  }
+};
+
+trial passed(const std::string& key, uint64_t ns) {
+  trial out;
+  out.key = key;
+  out.status = verdict_status::passed;
+  out.objective_ns = ns;
+  return out;
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(
+  with_two_problems, "the best of a problem of equal structure is tried right after the first") {
+  auto work = work_on("softmax");
+  const auto first = proposed(whom, work).candidate.key;
+  work.in_flight = {first};
+  const auto best = proposed(whom, work).candidate.key;
+  work.in_flight.clear();
+  work.history = {passed(first, 900), passed(best, 500)};
+  proposed(whom, work); // It has seen the history now.
+  auto sibling = work_on("sibling");
+  CHECK(proposed(other, sibling).candidate.key == first);
+  sibling.history = {passed(first, 900)};
+  const auto next = proposed(other, sibling);
+  CHECK(next.candidate.key == best);
+  CHECK(next.candidate.hypothesis.find("equal structure") != std::string::npos);
 }

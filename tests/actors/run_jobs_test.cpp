@@ -465,3 +465,42 @@ TEST_CASE_FIXTURE(one_problem, "a job that cannot be made leaves no folder behin
 TEST_SUITE_END();
 
 } // namespace
+
+TEST_SUITE_BEGIN("probe");
+
+TEST_CASE_FIXTURE(one_problem, "a probe runs its workloads and no others, in the problem's order") {
+  request.workloads = {"large"};
+  auto work = build_run_job(*context, request);
+  REQUIRE(work);
+  REQUIRE(work->workloads.size() == 1);
+  CHECK(work->workloads[0].uuid == "large");
+  request.workloads = {"large", "small"};
+  work = build_run_job(*context, request);
+  REQUIRE(work);
+  CHECK(work->workloads[0].uuid == "small");
+  CHECK(work->workloads.size() == 2);
+}
+
+TEST_CASE_FIXTURE(one_problem, "a probe of a workload that the problem has not is an error") {
+  for (std::vector<std::string> asked :
+    {std::vector<std::string>{"lrage"}, std::vector<std::string>{"small", "small"}}) {
+    request.workloads = asked;
+    auto why = build_run_job(*context, request);
+    REQUIRE_FALSE(why);
+    CHECK(why.error().code == errc::invalid_input);
+    CHECK(why.error().what.find(asked[0]) != std::string::npos);
+    CHECK_FALSE(read_run_result(*context, request, nonce, runner_says({})).failure_text.empty());
+  }
+}
+
+TEST_CASE_FIXTURE(one_problem, "a probe is answered for its workloads, no more and no less") {
+  request.workloads = {"small"};
+  auto m = read_run_result(*context, request, nonce, runner_says({ran("small", false)}));
+  CHECK(m.failure_text.empty());
+  REQUIRE(m.workloads.size() == 1);
+  CHECK(m.workloads[0].uuid == "small");
+  for (const auto& said : {runner_says({}), runner_says({ran("small", false), ran("large", true)})})
+    CHECK_FALSE(read_run_result(*context, request, nonce, said).failure_text.empty());
+}
+
+TEST_SUITE_END();

@@ -254,3 +254,32 @@ TEST_CASE_FIXTURE(one_scorer, "a problem that nobody prepared passes nothing") {
   what.attempt.problem = "unknown";
   CHECK(refusal(judge(what)).code == errc::not_found);
 }
+
+TEST_CASE_FIXTURE(
+  one_scorer, "a probe has a verdict over its workloads, which is none on the problem") {
+  begin();
+  judged(about(attempt_kind::baseline, 8'000, 1));
+  auto what = about(attempt_kind::search, 4'000, 2);
+  what.effort = attempt_effort::probe;
+  what.workloads = {"odd-3x5"};
+  what.measured.workloads.erase(what.measured.workloads.begin());
+  auto v = judged(what);
+  CHECK(v.status == verdict_status::passed);
+  REQUIRE(v.workloads.size() == 1);
+  CHECK(v.workloads[0].uuid == "odd-3x5");
+  CHECK(v.objective_ns == 4'000);
+  CHECK(double(v.speedup) == doctest::Approx(2.0));
+  CHECK(journal->count("verdict") == 1);
+  CHECK(journal->count("probe_verdict") == 1);
+  CHECK(nlohmann::json::parse(journal->last("probe_verdict").data).at("effort") == "probe");
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a probe is never T_b") {
+  begin();
+  auto what = about(attempt_kind::baseline, 8'000, 1);
+  what.effort = attempt_effort::probe;
+  what.workloads = {"odd-3x5"};
+  what.measured.workloads.erase(what.measured.workloads.begin());
+  judged(what);
+  CHECK(judged(about(attempt_kind::search, 4'000, 2)).workloads.at(1).baseline_ns == 0);
+}

@@ -133,7 +133,8 @@ TEST_CASE("numbers that are none are refused") {
 }
 
 TEST_CASE("no compiler on the PATH is named with its cure") {
-  refused({"run", "softmax"}, {"clang-19"}, {{"PATH", "/nowhere"}});
+  refused({"run", "softmax"}, {"clang-19", "NVRTC"},
+    {{"PATH", "/nowhere"}, {"GRISTMILL_CUDA", "/nowhere"}});
 }
 
 TEST_CASE("candidates are checked before the run") {

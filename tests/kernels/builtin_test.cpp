@@ -1,11 +1,14 @@
 #include "kernels/native/native_reference.hpp"
 #include "kernels/work_count.hpp"
+#include "protocol/shrink.hpp"
 #include "tensors/codec.hpp"
 #include "tests/kernels/corpus.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,23 +39,45 @@ std::string definition_text(const std::string& name) {
 
 } // namespace
 
-TEST_CASE("the built-in problems load, sorted, each with a graph and a native reference") {
+TEST_CASE(
+  "the built-in problems load, sorted, each with a graph, a category and a native reference") {
   const auto problems = builtin_problems();
-  REQUIRE(problems.size() == 3);
-  CHECK(problems[0].name == "rmsnorm");
-  CHECK(problems[1].name == "silu_and_mul");
-  CHECK(problems[2].name == "softmax");
+  REQUIRE(problems.size() >= 20);
+  CHECK(std::is_sorted(problems.begin(), problems.end(),
+    [](const problem& a, const problem& b) { return a.name < b.name; }));
   for (const auto& one : problems) {
+    CAPTURE(one.name);
     CHECK(one.warnings.empty());
+    CHECK(one.def.name == one.name);
+    CHECK_FALSE(one.def.op_type.empty());
     CHECK_FALSE(one.graph_json.empty());
     CHECK(has_native_reference(one.definition_text));
   }
 }
 
-TEST_CASE("each built-in problem has a workload of 64 MB for the clock, and odd small ones") {
-  for (const auto& one : builtin_corpus()) {
+TEST_CASE("the built-in problems cover every category") {
+  std::set<std::string> seen;
+  for (const auto& one : builtin_problems())
+    seen.insert(one.def.op_type);
+  for (const char* category : {"normalisation", "activation", "softmax", "matmul", "attention",
+         "position", "embedding", "routing", "scan", "layout", "backward", "vision", "audio",
+         "diffusion", "quantisation", "loss"}) {
+    CAPTURE(category);
+    CHECK(seen.contains(category));
+  }
+}
+
+TEST_CASE("the problems of a run without arguments are built in") {
+  CHECK_FALSE(default_problems().empty());
+  for (const auto name : default_problems())
+    CHECK(builtin_problem(name));
+}
+
+TEST_CASE("each built-in problem has a large workload for the clock, and odd small ones") {
+  for (const auto& one : all_builtins()) {
     CAPTURE(one.target.name);
     uint64_t most = 0;
+    uint64_t products = 0;
     bool has_odd = false;
     for (const auto& work : one.target.workloads) {
       const auto axes = resolve_axes(one.target.def, work.axes);
@@ -60,10 +85,35 @@ TEST_CASE("each built-in problem has a workload of 64 MB for the clock, and odd 
       const auto counted = count_work(one.target.def, &one.graph, *axes);
       REQUIRE(counted);
       most = std::max(most, counted->bytes);
+      uint64_t macs = 0;
+      for (const uint64_t of_class : counted->macs)
+        macs += of_class;
+      products = std::max(products, macs);
       has_odd = has_odd || work.axes.back().second % 2 == 1;
     }
-    CHECK(most >= 64'000'000);
+    const bool is_large = most >= 64'000'000 || products >= 1'000'000'000;
+    CHECK(is_large);
     CHECK(has_odd);
+  }
+}
+
+TEST_CASE("the small workloads of a built-in problem are checked as they are") {
+  for (const auto& one : builtin_problems())
+    for (size_t i = 1; i < one.workloads.size(); ++i) {
+      CAPTURE(one.name);
+      CAPTURE(one.workloads[i].uuid);
+      const auto full = resolve_axes(one.def, one.workloads[i].axes);
+      const auto twin = shrink_axes(one.def, one.workloads[i], 2'000'000);
+      REQUIRE(full);
+      REQUIRE(twin);
+      CHECK(*full == *twin);
+    }
+}
+
+TEST_CASE("every built-in graph has a second trace") {
+  for (const auto& one : all_builtins()) {
+    CAPTURE(one.target.name);
+    CHECK(one.graph.axes_again.size() == one.graph.axes.size());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tests/kernels/corpus.hpp"
 
+#include <cctype>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -18,6 +19,26 @@ graph_problem with_graph(problem target) {
   return {std::move(target), std::move(*graph)};
 }
 
+/// An expression with its identifiers called something else.
+std::string with_words(const std::string& text, const std::map<std::string, std::string>& names) {
+  std::string out;
+  std::string word;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    const bool in_word =
+      i < text.size() && (text[i] == '_' || std::isalnum(static_cast<unsigned char>(text[i])) != 0);
+    if (in_word) {
+      word += text[i];
+      continue;
+    }
+    const auto found = names.find(word);
+    out += found == names.end() ? word : found->second;
+    word.clear();
+    if (i < text.size())
+      out += text[i];
+  }
+  return out;
+}
+
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -26,6 +47,16 @@ std::string read_file(const std::filesystem::path& path) {
 } // namespace
 
 std::vector<graph_problem> builtin_corpus() {
+  std::vector<graph_problem> corpus;
+  for (const auto name : default_problems()) {
+    auto one = builtin_problem(name);
+    REQUIRE_MESSAGE(one, std::string(name));
+    corpus.push_back(with_graph(std::move(*one)));
+  }
+  return corpus;
+}
+
+std::vector<graph_problem> all_builtins() {
   std::vector<graph_problem> corpus;
   for (problem& one : builtin_problems())
     corpus.push_back(with_graph(std::move(one)));
@@ -90,16 +121,8 @@ graph_problem renamed(const graph_problem& from) {
     axis_names[one.name] = fmt::format("ax_{}", axis_names.size());
     one.name = axis_names[one.name];
   }
-  for (auto& one : to.target.def.axes) {
-    // Expressions of the corpus name one axis each.
-    for (const auto& [old_name, new_name] : axis_names) {
-      const size_t at = one.expression.find(old_name);
-      if (at != std::string::npos) {
-        one.expression.replace(at, old_name.size(), new_name);
-        break;
-      }
-    }
-  }
+  for (auto& one : to.target.def.axes)
+    one.expression = with_words(one.expression, axis_names);
   const auto rename_tensor = [&](tensor_spec& spec) {
     tensor_names[spec.name] =
       fmt::format("tensor_{}", static_cast<char>('a' + tensor_names.size()));
@@ -120,8 +143,9 @@ graph_problem renamed(const graph_problem& from) {
     for (auto& input : work.inputs)
       input.name = tensor_names.at(input.name);
   }
-  for (auto& [name, size] : to.graph.axes)
-    name = axis_names.at(name);
+  for (auto* axes : {&to.graph.axes, &to.graph.axes_again})
+    for (auto& [name, size] : *axes)
+      name = axis_names.at(name);
   for (auto& value : to.graph.values) {
     if (!value.name.empty())
       value.name = tensor_names.at(value.name);

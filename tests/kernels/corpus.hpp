@@ -15,8 +15,11 @@ struct graph_problem {
   op_graph graph;
 };
 
-/// The built-in problems.
+/// The built-in problems that a run takes by default: each is one fused kernel.
 std::vector<graph_problem> builtin_corpus();
+
+/// All built-in problems.
+std::vector<graph_problem> all_builtins();
 
 /// The problems of the shared folder that have a graph in tests/corpus/graphs; empty, with a loud
 /// message, when the environment does not say where the folder is.

@@ -201,7 +201,7 @@ TEST_CASE("a long chain is refused, not followed into the ground") {
     map_problem(R"({"op": "neg", "inputs": [{"value": 0}], "outputs": [1]})").target.def;
   graph.nodes.clear();
   for (int64_t id = 100; id < 3000; ++id) {
-    graph.values.push_back({id, "float32", {5, 7}, graph_source::computed, "", {}});
+    graph.values.push_back({id, "float32", {5, 7}, {}, graph_source::computed, "", {}});
     graph.nodes.push_back({"sin", {tensor_operand(id == 100 ? 0 : id - 1)}, {id}, {}});
   }
   graph.outputs = {2999};

@@ -40,7 +40,7 @@ struct graph_case {
 
   int64_t input(const char* input_name, dtype type, std::vector<std::string> shape) {
     graph.values.push_back(
-      {next, std::string{name(type)}, traced(shape), graph_source::input, input_name, {}});
+      {next, std::string{name(type)}, traced(shape), {}, graph_source::input, input_name, {}});
     def.inputs.push_back({input_name, type, false, std::move(shape), ""});
     return next++;
   }
@@ -57,7 +57,7 @@ struct graph_case {
     }
     one.inputs.insert(one.inputs.end(), more.begin(), more.end());
     one.outputs = {next};
-    graph.values.push_back({next, type, traced(shape), graph_source::computed, "", {}});
+    graph.values.push_back({next, type, traced(shape), {}, graph_source::computed, "", {}});
     graph.nodes.push_back(one);
     return next++;
   }

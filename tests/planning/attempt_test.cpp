@@ -469,3 +469,61 @@ TEST_CASE_FIXTURE(worker_fixture, "an assignment while one is in work is answere
   step(make_work(1));
   CHECK(last.empty());
 }
+
+TEST_CASE_FIXTURE(
+  worker_fixture, "a probe asks for its workloads, and its summary says what it was") {
+  step(make_work());
+  auto probe = proposed();
+  probe.value.effort = attempt_effort::probe;
+  probe.value.workloads = {"u2"};
+  step(probe);
+  step(claimed());
+  step(compiled());
+  step(granted());
+  CHECK(said<measure_request>().workloads == std::vector<std::string>{"u2"});
+  step(measured());
+  CHECK(said<judge_request>().effort == attempt_effort::probe);
+  CHECK(said<judge_request>().workloads == std::vector<std::string>{"u2"});
+  auto v = judged();
+  v.value.workloads.push_back({"u2", verdict_status::passed, 700, 0, 0, {}, {}, false, ""});
+  step(v);
+  CHECK(said<attempt_summary>().effort == attempt_effort::probe);
+  REQUIRE(said<attempt_summary>().times.size() == 1);
+  CHECK(said<attempt_summary>().times[0].ns == 700);
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "what leaves workloads out is a probe, whatever it is called") {
+  step(make_work());
+  auto sly = proposed();
+  sly.value.workloads = {"u2"};
+  step(sly);
+  step(claimed());
+  step(compiled(verdict_status::compile_error));
+  CHECK(said<refused_request>().effort == attempt_effort::probe);
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "a baseline cannot be probed") {
+  step(make_work(0, attempt_kind::baseline));
+  auto probe = proposed("k1", 0);
+  probe.value.effort = attempt_effort::probe;
+  step(probe);
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
+}
+
+TEST_CASE_FIXTURE(
+  worker_fixture, "a judged attempt leaves a note: what it was and what limits it") {
+  step(make_work());
+  step(proposed());
+  step(claimed());
+  step(compiled());
+  step(granted());
+  auto m = measured();
+  for (const char* bound : {"launch", "dram", "dram"}) {
+    workload_measurement w;
+    w.bound = bound;
+    m.workloads.push_back(w);
+  }
+  step(m);
+  step(judged());
+  CHECK(said<attempt_summary>().note == "k1: 500 ns, limited by dram");
+}

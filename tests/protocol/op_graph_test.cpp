@@ -147,6 +147,80 @@ TEST_CASE("every cut-off text is refused and none crashes") {
     CHECK_FALSE(parse_op_graph(text.substr(0, length)));
 }
 
+namespace {
+
+constexpr auto twice = R"({
+  "schema": "gristmill.graph/1",
+  "axes": {"M": 5},
+  "axes_again": {"M": 11},
+  "values": [
+    {"id": 0, "dtype": "float32", "shape": [5, 2], "shape_again": [11, 2], "input": "x"},
+    {"id": 1, "dtype": "float32", "shape": [], "scalar_input": "eps"},
+    {"id": 2, "dtype": "float32", "shape": [2], "shape_again": [2], "constant": [0.5, 2.0]},
+    {"id": 3, "dtype": "float32", "shape": [5, 2], "shape_again": [11, 2]}
+  ],
+  "nodes": [
+    {"op": "odd", "inputs": [{"value": 0}, {"value": 2}, {"integer": 5, "varies": true, "again": 11},
+      {"number": 0.5, "varies": true, "again": "inf"}], "outputs": [3]}
+  ],
+  "outputs": [3]
+})";
+
+/// That graph with one piece of text replaced.
+std::string changed_twice(const std::string& from, const std::string& to) {
+  std::string text = twice;
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+} // namespace
+
+TEST_CASE("a graph of two traces has every shape and every varying number twice") {
+  const auto graph = parse_op_graph(twice);
+  REQUIRE(graph);
+  CHECK(graph->axes_again == std::vector<std::pair<std::string, int64_t>>{{"M", 11}});
+  CHECK(graph->values[0].shape_again == std::vector<int64_t>{11, 2});
+  CHECK(graph->values[1].shape_again.empty());
+  CHECK(graph->nodes[0].inputs[2].integer_again == 11);
+  CHECK(std::isinf(graph->nodes[0].inputs[3].number_again.value()));
+  const auto written = serialise(*graph);
+  const auto again = parse_op_graph(written);
+  REQUIRE(again);
+  CHECK(*again == *graph);
+  CHECK(serialise(*again) == written);
+  // What was traced once says nothing of a second time.
+  CHECK(serialise(*parse_op_graph(sample)).find("again") == std::string::npos);
+}
+
+TEST_CASE("a second trace is whole or absent") {
+  CHECK(says(refusal(changed_twice(R"("axes_again": {"M": 11},)", "")), "value 0"));
+  CHECK(
+    says(refusal(changed_twice(R"("shape_again": [11, 2], "input")", R"("input")")), "value 0"));
+  CHECK(says(refusal(changed_twice("[11, 2]", "[11]")), "dimensions"));
+  CHECK(says(refusal(changed_twice("[11, 2]", "[-11, 2]")), "negative"));
+  CHECK(says(refusal(changed_twice("[11, 2]", "[11, 9223372036854775807]")), "too big"));
+  CHECK(says(refusal(changed_twice(R"({"M": 11})", R"({"N": 11})")), "axes_again"));
+  CHECK(says(refusal(changed_twice(R"({"M": 11})", R"({"M": 11, "N": 3})")), "axes_again"));
+  CHECK(says(refusal(changed_twice(R"("shape_again": [2])", R"("shape_again": [3])")), "constant"));
+}
+
+TEST_CASE("only a number that varies has another in the second trace") {
+  CHECK(says(refusal(changed_twice(R"("varies": true, "again": 11)", R"("again": 11)")), "again"));
+  CHECK(says(refusal(changed_twice(R"("again": 11)", R"("again": "x")")), "again"));
+  CHECK(says(refusal(changed_twice(R"("again": 11)", R"("agian": 11)")), "unknown key"));
+  CHECK(says(
+    refusal(changed_twice(R"([{"value": 0},)", R"([{"value": 0, "varies": true, "again": 1},)")),
+    "again"));
+}
+
+TEST_CASE("names of axes do not count in the structure of two traces either") {
+  const auto a = parse_op_graph(twice);
+  auto b = *a;
+  b.axes[0].first = b.axes_again[0].first = "rows";
+  CHECK(structure_of(*a) == structure_of(b));
+}
+
 TEST_CASE("names and ids do not count in the structure, everything else does") {
   const auto graph = parse_op_graph(sample);
   REQUIRE(graph);

@@ -193,12 +193,23 @@ TEST_CASE_FIXTURE(resolve_fixture, "tensor functions and device names have their
   CHECK(refuses({"2 dimensions"}));
 }
 
-TEST_CASE_FIXTURE(resolve_fixture, "scratch is bounded by eight times the workload") {
-  const int64_t total = 12800 + 128 + 100 + 25600;
-  head["scratch"] = {{"s", {{"dtype", "int8"}, {"shape", {total * 8}}}}};
+TEST_CASE_FIXTURE(
+  resolve_fixture, "scratch is bounded by eight times the workload, or 64 MiB where that is more") {
+  const auto fill = [&](int64_t bytes) {
+    head["scratch"] = {{"s", {{"dtype", "int8"}, {"shape", {bytes}}}}};
+  };
+  fill(int64_t{64} << 20);
   CHECK(resolved());
   head["scratch"]["t"] = {{"dtype", "int8"}, {"shape", {1}}};
+  CHECK(refuses({"scratch.t", "64 MiB", "8 times"}));
   CHECK(bad().code == errc::refused);
+  axes = {{"K", 64}, {"M", 100'000}};
+  const int64_t total = 100 * (12800 + 100 + 25600) * 10 + 128;
+  fill(total * 8);
+  CHECK(resolved());
+  fill(total * 8 + 1);
+  CHECK(bad().code == errc::refused);
+  axes = {{"K", 64}, {"M", 100}};
   head["scratch"] = {{"s", {{"dtype", "int8"}, {"shape", {"-1"}}}}};
   CHECK(refuses({"scratch.s.shape", "negative"}));
   head["scratch"] = {{"s", {{"dtype", "int8"}, {"shape", {"M", int64_t{1} << 62}}}}};

@@ -10,6 +10,7 @@ namespace {
 
 run_settings all_different() {
   run_settings s;
+  s.keep_going = true;
   s.problems = {"softmax", "a folder/with \"quotes\""};
   s.gpus = "mock:b200:3";
   s.workers = 5;
@@ -28,6 +29,7 @@ run_settings all_different() {
 
 void check_equal(const run_settings& a, const run_settings& b) {
   CHECK(a.problems == b.problems);
+  CHECK(a.keep_going == b.keep_going);
   CHECK(a.gpus == b.gpus);
   CHECK(a.workers == b.workers);
   CHECK(a.budget == b.budget);
@@ -200,4 +202,21 @@ TEST_CASE("a seed beyond the numbers of TOML survives") {
     s.seed = seed;
     CHECK(read(to_toml(s)).seed == seed);
   }
+}
+
+TEST_CASE("keep_going is true or false, in the file and in the environment") {
+  CHECK(read("[run]\nkeep_going = true\n").keep_going);
+  CHECK(refused("[run]\nkeep_going = 1\n").find("run.keep_going: must be true or false")
+    != std::string::npos);
+  run_settings s;
+  const auto set_to = [](const char* value) {
+    return [value](const char* name) -> const char* {
+      return std::string(name) == "GRISTMILL_KEEP_GOING" ? value : nullptr;
+    };
+  };
+  CHECK(apply_environment(s, set_to("true")));
+  CHECK(s.keep_going);
+  auto bad = apply_environment(s, set_to("yes"));
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().what.find("GRISTMILL_KEEP_GOING='yes'") != std::string::npos);
 }

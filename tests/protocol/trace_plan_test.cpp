@@ -67,6 +67,47 @@ TEST_CASE("scalars start from the first workload and differ between the two call
   CHECK(two.scalars[1].second.integer == 5);
 }
 
+TEST_CASE("later attempts keep the scalars that all workloads set alike, whole ones first") {
+  workload first;
+  first.inputs = {{"eps", input_kind::scalar, python_number{1e-5}, "", ""},
+    {"count", input_kind::scalar, python_number{int64_t{4}}, "", ""}};
+  const auto moving = make_trace_attempts(small_definition(), {workload{}});
+  const auto attempts = make_trace_attempts(small_definition(), {first, first});
+  REQUIRE(moving);
+  REQUIRE(attempts);
+  REQUIRE(attempts->size() == 3 * moving->size());
+  const auto& whole = (*attempts)[moving->size()].sets;
+  const auto& all = attempts->back().sets;
+  for (size_t turn : {0, 1}) {
+    CHECK(whole[turn].scalars[1].second.integer == 4);
+    CHECK(all[turn].scalars[1].second.integer == 4);
+    CHECK(all[turn].scalars[0].second.number == 1e-5);
+  }
+  CHECK(whole[0].scalars[0].second.number != whole[1].scalars[0].second.number);
+
+  auto second = first;
+  second.inputs[0].value = python_number{1e-3};
+  const auto differing = make_trace_attempts(small_definition(), {first, second});
+  REQUIRE(differing);
+  CHECK(differing->size() == 2 * moving->size());
+  CHECK(differing->back().sets[0].scalars[0].second.number != 1e-5);
+}
+
+TEST_CASE("the last attempts make one axis a multiple of another where the workloads do") {
+  workload first, second;
+  first.axes = {{"M", 8}, {"N", 2}};
+  second.axes = {{"M", 6}, {"N", 6}};
+  const auto attempts = make_trace_attempts(small_definition(), {first, second});
+  REQUIRE(attempts);
+  const auto& last = attempts->back().sets;
+  CHECK(value_of(last[0], "M") == 2 * value_of(last[0], "N"));
+  CHECK(value_of(last[1], "M") == 3 * value_of(last[1], "N"));
+  second.axes[0].second = 7;
+  const auto without = make_trace_attempts(small_definition(), {first, second});
+  REQUIRE(without);
+  CHECK(without->size() == attempts->size() - 1);
+}
+
 TEST_CASE("an axis that only even sizes split is tried with even sizes") {
   auto def = small_definition();
   def.axes[3].expression = "N / 2"; // Exact division: odd sizes do not resolve.
@@ -75,7 +116,7 @@ TEST_CASE("an axis that only even sizes split is tried with even sizes") {
   CHECK(value_of(attempts->front().sets[0], "N") % 2 == 0);
 }
 
-TEST_CASE("constants that are too big for a trace are refused with the reason") {
+TEST_CASE("constants whose sizes cannot be computed with are refused with the reason") {
   auto def = small_definition();
   def.axes[1].value = int64_t{1} << 40;
   auto attempts = make_trace_attempts(def, {});

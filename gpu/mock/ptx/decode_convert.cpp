@@ -39,6 +39,28 @@ void decode_convert_pair(assembler& as, modifiers& m, std::string_view type) {
   as.emit(op);
 }
 
+bool is_float8_pair(std::string_view type) {
+  return type == "e4m3x2" || type == "e5m2x2";
+}
+
+/// cvt.rn.f16x2.e4m3x2 d, a; cvt.rn.satfinite.e4m3x2.f32 d, a, b;
+void decode_convert_float8(
+  assembler& as, modifiers& m, std::string_view to, std::string_view from) {
+  const bool from_floats = from == "f32";
+  operation op;
+  op.run = find_convert(std::string(to) + "." + std::string(from));
+  if (!op.run || !m.take("rn") || is_float8_pair(to) != m.take("satfinite"))
+    as.cannot("this conversion of 8-bit floats is not supported");
+  m.finish();
+  need_operands(as, from_floats ? 3 : 2);
+  op.counted = category::convert;
+  op.a = as.read(operand_at(as, 1), is_float8_pair(from) ? 2 : 4, from_floats ? 'f' : 'i');
+  if (from_floats)
+    op.b = as.read(operand_at(as, 2), 4, 'f');
+  op.d = as.write(operand_at(as, 0), is_float8_pair(to) ? 2 : 4);
+  as.emit(op);
+}
+
 /// Integer rounding has its own names; which of the two a conversion takes depends on its types.
 uint8_t take_rounding(assembler& as, modifiers& m, std::string_view to, std::string_view from) {
   const std::string_view integral = m.take_one({"rni", "rzi", "rmi", "rpi"});
@@ -68,6 +90,10 @@ void decode_convert(assembler& as) {
   const std::string_view to = m.take_type();
   if ((to == "f16x2" || to == "bf16x2") && from == "f32") {
     decode_convert_pair(as, m, to);
+    return;
+  }
+  if (is_float8_pair(to) || is_float8_pair(from)) {
+    decode_convert_float8(as, m, to, from);
     return;
   }
   operation op;

@@ -176,7 +176,7 @@ struct faulty_run : actor_fixture {
     make.compiler = [this](caf::actor_system& system, const run_peers& peers) {
       compiler_config config;
       config.context = context;
-      config.clang = {"/usr/bin/clang++-19", "clang-19.1.7"};
+      config.device_code = {"/usr/bin/clang++-19", "clang-19.1.7"};
       config.child_front = peers.child_front;
       config.events = peers.events;
       return remembered("compiler", system.spawn<compiler>(std::move(config)));

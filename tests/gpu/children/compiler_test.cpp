@@ -1,4 +1,4 @@
-#include "gpu/toolchain/clang_toolchain.hpp"
+#include "gpu/toolchain/device_compiler.hpp"
 #include "protocol/child_answers.hpp"
 #include "tests/gpu/children/child_fixture.hpp"
 
@@ -107,4 +107,36 @@ TEST_CASE_FIXTURE(compiler_fixture, "a compiler past its deadline leaves no clan
   request.deadline = std::chrono::milliseconds{60};
   // The loop answers when the group is gone, and the compiler is in the group.
   CHECK(run(request).end == child_end::deadline);
+}
+
+TEST_CASE_FIXTURE(compiler_fixture, "NVRTC works within the limits of the jail, as clang does") {
+  const char* programs = std::getenv("GRISTMILL_BIN");
+  const auto nvrtc = find_device_compiler(
+    "nvrtc", programs ? programs : "", [](const char* name) { return std::getenv(name); });
+  if (!nvrtc) {
+    MESSAGE("SKIPPED: ", nvrtc.error().what);
+    return;
+  }
+  // Without clang the fixture has made nothing.
+  if (skipped)
+    return;
+  // The define would also replace the template's parameter.
+  REQUIRE(folder.write(
+    "kernel.cu", "template <int M> __global__ void fill(float* y) { y[threadIdx.x] = M; }\n"));
+  what.compile.compiler = nvrtc->path;
+  what.compile.compiler_version = nvrtc->version;
+  const auto answers = compile();
+  REQUIRE(answers.size() == 1);
+  REQUIRE_MESSAGE(answers[0].status == verdict_status::passed, answers[0].log);
+  CHECK(answers[0].toolchain == nvrtc->version);
+  REQUIRE(answers[0].entries.size() == 1);
+  auto ptx = read_whole_file(folder.file(answers[0].file), 1 << 20);
+  REQUIRE(ptx);
+  CHECK(ptx->find(".entry " + answers[0].entries[0].symbol) != std::string::npos);
+
+  REQUIRE(folder.write("kernel.cu", "__global__ void fill(float* y) { nonsense; }\n"));
+  const auto refused = compile();
+  CHECK(refused[0].status == verdict_status::compile_error);
+  CHECK(refused[0].log.find("nonsense") != std::string::npos);
+  CHECK(refused[0].log.find(folder.path()) == std::string::npos);
 }

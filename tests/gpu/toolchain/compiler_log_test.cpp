@@ -65,3 +65,24 @@ TEST_CASE("the log is cut at forty lines and says how much is missing") {
   CHECK(log(std::string(100000, 'x')).size() < 100);
   CHECK(log("").empty());
 }
+
+TEST_CASE("NVRTC's places and words are brought into the same form") {
+  CHECK(log("kernel.cu(12): error: identifier \"x\" is undefined\n    int y = x;\n            ^\n\n"
+            "1 error detected in the compilation of \"kernel.cu\".\n")
+    == "kernel.cu:12: error: identifier \"x\" is undefined\n    int y = x;\n            ^\n\n");
+  CHECK(log("launch-plan(1000): error: static assertion failed with \"argument 1\"\n  x\n  ^\n\n")
+    == "error: argument 1\n");
+  CHECK(log("f(a): error: no number\n") == "f(a): error: no number\n");
+  CHECK(log("(3): error: no file\n") == "(3): error: no file\n");
+}
+
+TEST_CASE("what NVRTC says about a name expression is said about the entry, once") {
+  CHECK(log("launch-plan(1000): error: identifier \"first\" is undefined\n\n"
+            "__nv_name_map(2): error: expected an expression\n  #pragma x\n\n")
+    == "error: entry 'first<T>' of the launch plan: identifier \"first\" is undefined\n");
+  CHECK(log("__nv_name_map(3): error: Name expression cannot form address of a non-__global__ "
+            "function. Input name expression was: \" second\"\n  #pragma x\n    ^\n")
+    == "error: entry 'second' is not a __global__ function\n");
+  CHECK(log("__nv_name_map(99): error: what\n").empty());
+  CHECK(log("__nv_name_map(x): error: what\n").empty());
+}

@@ -1,16 +1,18 @@
 #include "gpu/mock/mock_device.hpp"
 #include "tests/gpu/toolchain/compile_fixture.hpp"
 #include "tests/gpu/toolchain/kernel_cases.hpp"
+#include "tests/gpu/toolchain/nvrtc_fixture.hpp"
 
 #include <cstring>
 
 using namespace gristmill;
 using namespace gristmill::test;
 
-TEST_CASE("the ten kernels compile with clang and give right numbers on the mock device") {
-  const auto clang = clang_or_skip();
-  if (!clang)
-    return;
+namespace {
+
+/// Compiles the ten kernels with that compiler and runs them on the mock device.
+template <class Compiler>
+void run_the_ten(const Compiler& compiler) {
   for (const std::string& name : case_names()) {
     CAPTURE(name);
     const auto source = source_file("tests/corpus/kernels/" + name + ".cu");
@@ -21,7 +23,7 @@ TEST_CASE("the ten kernels compile with clang and give right numbers on the mock
     input.source = *source;
     input.unit = kernel.unit;
     input.arch = "sm_90a";
-    const compile_output compiled = compile_or_fail(input, *clang);
+    const compile_output compiled = compile_or_fail(input, compiler);
     REQUIRE_MESSAGE(compiled.status == verdict_status::passed, compiled.log);
     REQUIRE(compiled.entries.size() == 1);
     CHECK(compiled.entries[0].symbol == name);
@@ -57,4 +59,16 @@ TEST_CASE("the ten kernels compile with clang and give right numbers on the mock
     }
     CHECK(kernel.error(outputs) <= 1.0);
   }
+}
+
+} // namespace
+
+TEST_CASE("the ten kernels compile with clang and give right numbers on the mock device") {
+  if (const auto clang = clang_or_skip())
+    run_the_ten(*clang);
+}
+
+TEST_CASE("the ten kernels compile with NVRTC and give right numbers on the mock device") {
+  if (const auto nvrtc = nvrtc_or_skip())
+    run_the_ten(*nvrtc);
 }

@@ -247,6 +247,78 @@ void to_tf32(lane_state& s, const operation& o) {
   }
 }
 
+// The two 8-bit formats.
+struct e4m3 {
+  static constexpr int mantissa = 3, lowest = -6;
+  static constexpr float largest = 448.0F;
+};
+struct e5m2 {
+  static constexpr int mantissa = 2, lowest = -14;
+  static constexpr float largest = 57344.0F;
+};
+
+/// Rounds to nearest even; what is too large becomes the largest finite value.
+template <class T>
+inline uint8_t to_float8(float x) {
+  if (x != x)
+    return 0x7f;
+  const uint32_t sign = bits(x) >> 24 & 0x80;
+  float a = from_bits(bits(x) & 0x7fffffff);
+  if (a > T::largest)
+    a = T::largest;
+  // One unit in the last place at the exponent of the value, or of the smallest normal one.
+  int exponent = static_cast<int>(bits(a) >> 23) - 127;
+  exponent = exponent < T::lowest ? T::lowest : exponent;
+  const float unit = from_bits(static_cast<uint32_t>(exponent - T::mantissa + 127) << 23);
+  // `steps` counts from 0 in the subnormals and from 2^mantissa in a binade; a carry moves on.
+  const int steps = static_cast<int>(__builtin_rintf(a / unit));
+  return static_cast<uint8_t>(
+    sign | static_cast<uint32_t>(((exponent - T::lowest) << T::mantissa) + steps));
+}
+
+inline uint16_t half_of(e5m2, uint8_t x) {
+  // The upper byte of a half.
+  return (x & 0x7f) > 0x7c ? uint16_t{0x7fff} : static_cast<uint16_t>(x << 8);
+}
+inline uint16_t half_of(e4m3, uint8_t x) {
+  if ((x & 0x7f) == 0x7f)
+    return 0x7fff;
+  // As a half with the exponent 8 too small, which keeps the subnormals right.
+  const auto scaled = static_cast<uint16_t>((x & 0x80) << 8 | (x & 0x7f) << 7);
+  return narrowed<half>(from_half(scaled) * 256.0F, round_nearest).bits;
+}
+
+template <class T>
+void float8_to_halves(lane_state& s, const operation& o) {
+  uint32_t* d = lane<uint32_t>(s, o.d);
+  const uint16_t* a = lane<uint16_t>(s, o.a);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] = static_cast<uint32_t>(half_of(T{}, static_cast<uint8_t>(a[l] >> 8))) << 16
+        | half_of(T{}, static_cast<uint8_t>(a[l]));
+}
+
+template <class T>
+void halves_to_float8(lane_state& s, const operation& o) {
+  uint16_t* d = lane<uint16_t>(s, o.d);
+  const uint32_t* a = lane<uint32_t>(s, o.a);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] = static_cast<uint16_t>(to_float8<T>(from_half(static_cast<uint16_t>(a[l] >> 16))) << 8
+        | to_float8<T>(from_half(static_cast<uint16_t>(a[l]))));
+}
+
+/// a is the high byte.
+template <class T>
+void floats_to_float8(lane_state& s, const operation& o) {
+  uint16_t* d = lane<uint16_t>(s, o.d);
+  const float* a = lane<float>(s, o.a);
+  const float* b = lane<float>(s, o.b);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] = static_cast<uint16_t>(to_float8<T>(a[l]) << 8 | to_float8<T>(b[l]));
+}
+
 #define ROW(D, DNAME)                                                                              \
   {DNAME ".u8", convert<D, uint8_t>}, {DNAME ".s8", convert<D, int8_t>},                           \
     {DNAME ".u16", convert<D, uint16_t>}, {DNAME ".s16", convert<D, int16_t>},                     \
@@ -292,6 +364,12 @@ const convert_entry convert_entries[] = {
   // Not from 64-bit integers: those would be rounded twice.
   ROW(bfloat, "bf16"),
   {"tf32.f32", to_tf32},
+  {"f16x2.e4m3x2", float8_to_halves<e4m3>},
+  {"f16x2.e5m2x2", float8_to_halves<e5m2>},
+  {"e4m3x2.f16x2", halves_to_float8<e4m3>},
+  {"e5m2x2.f16x2", halves_to_float8<e5m2>},
+  {"e4m3x2.f32", floats_to_float8<e4m3>},
+  {"e5m2x2.f32", floats_to_float8<e5m2>},
 };
 const size_t convert_size = sizeof convert_entries / sizeof convert_entries[0];
 

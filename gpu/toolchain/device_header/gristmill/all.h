@@ -3,6 +3,7 @@
 #include "types.h"
 #include "threads.h"
 #include "memory.h"
+#include "pipeline.h"
 #include "integer.h"
 #include "math.h"
 #include "half.h"

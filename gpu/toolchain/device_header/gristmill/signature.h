@@ -1,9 +1,8 @@
 // What the check of a kernel's parameters against the launch plan is made of.
 #pragma once
-#include "bfloat16.h"
-#include "float8.h"
-#include "types.h"
 
+// After the headers of the types below; toolchains have them in files of different names.
+//
 // Every name begins with gm_: the defines of a launch plan are in force where these are used.
 namespace gm_signature {
 template <int n, class... Rest>
@@ -22,56 +21,61 @@ struct gm_at<n, First, Rest...> {
 
 template <class F>
 struct gm_of {
-  static constexpr int gm_count = -1;
+  enum { gm_count = -1 };
   template <int n>
   using gm_parameter = void;
 };
 template <class... P>
 struct gm_of<void (*)(P...)> {
-  static constexpr int gm_count = sizeof...(P);
+  enum { gm_count = sizeof...(P) };
   template <int n>
   using gm_parameter = typename gm_at<n, P...>::type;
 };
 
-// A number for each type that an argument can have; 0 for any other one, -1 for none.
+// A number for each type that an argument can have; 0 for any other one, -1 for none. Enumerators,
+// because a compiler may put a constant into the module.
+template <int n>
+struct gm_number {
+  enum { gm_value = n };
+};
 template <class T>
-inline constexpr int gm_code = 0;
+struct gm_code : gm_number<0> {};
 template <>
-inline constexpr int gm_code<void> = -1;
+struct gm_code<void> : gm_number<-1> {};
 template <>
-inline constexpr int gm_code<bool> = 1;
+struct gm_code<bool> : gm_number<1> {};
 template <>
-inline constexpr int gm_code<signed char> = 2;
+struct gm_code<signed char> : gm_number<2> {};
 template <>
-inline constexpr int gm_code<char> = 2;
+struct gm_code<char> : gm_number<2> {};
 template <>
-inline constexpr int gm_code<unsigned char> = 3;
+struct gm_code<unsigned char> : gm_number<3> {};
 template <>
-inline constexpr int gm_code<short> = 4;
+struct gm_code<short> : gm_number<4> {};
 template <>
-inline constexpr int gm_code<unsigned short> = 5;
+struct gm_code<unsigned short> : gm_number<5> {};
 template <>
-inline constexpr int gm_code<int> = 6;
+struct gm_code<int> : gm_number<6> {};
 template <>
-inline constexpr int gm_code<unsigned> = 7;
+struct gm_code<unsigned> : gm_number<7> {};
 template <>
-inline constexpr int gm_code<long> = 8;
+struct gm_code<long> : gm_number<8> {};
 template <>
-inline constexpr int gm_code<long long> = 8;
+struct gm_code<long long> : gm_number<8> {};
 template <>
-inline constexpr int gm_code<unsigned long> = 9;
+struct gm_code<unsigned long> : gm_number<9> {};
 template <>
-inline constexpr int gm_code<unsigned long long> = 9;
+struct gm_code<unsigned long long> : gm_number<9> {};
 template <>
-inline constexpr int gm_code<__half> = 10;
+struct gm_code<__half> : gm_number<10> {};
 template <>
-inline constexpr int gm_code<__nv_bfloat16> = 11;
+struct gm_code<__nv_bfloat16> : gm_number<11> {};
 template <>
-inline constexpr int gm_code<float> = 12;
+struct gm_code<float> : gm_number<12> {};
 template <>
-inline constexpr int gm_code<double> = 13;
+struct gm_code<double> : gm_number<13> {};
 template <class T>
-inline constexpr int gm_code<T*> = 14;
+struct gm_code<T*> : gm_number<14> {};
 template <class T>
-inline constexpr int gm_code<const T*> = 15;
+struct gm_code<const T*> : gm_number<15> {};
 } // namespace gm_signature

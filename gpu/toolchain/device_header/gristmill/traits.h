@@ -154,7 +154,7 @@ struct numeric_limits;
 #define GM_LIMITS(T, LOWEST, SMALLEST, LARGEST)                                                    \
   template <>                                                                                      \
   struct numeric_limits<T> {                                                                       \
-    static constexpr bool is_specialized = true;                                                   \
+    enum { is_specialized = true };                                                                \
     __device__ static constexpr T lowest() { return LOWEST; }                                      \
     __device__ static constexpr T min() { return SMALLEST; }                                       \
     __device__ static constexpr T max() { return LARGEST; }                                        \
@@ -167,7 +167,7 @@ struct numeric_limits;
 #define GM_INTEGER_LIMITS(T, LOWEST, LARGEST)                                                      \
   template <>                                                                                      \
   struct numeric_limits<T> {                                                                       \
-    static constexpr bool is_specialized = true;                                                   \
+    enum { is_specialized = true };                                                                \
     __device__ static constexpr T lowest() { return LOWEST; }                                      \
     __device__ static constexpr T min() { return LOWEST; }                                         \
     __device__ static constexpr T max() { return LARGEST; }                                        \

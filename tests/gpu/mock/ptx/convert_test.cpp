@@ -130,3 +130,93 @@ TEST_CASE("tf32 keeps ten bits of mantissa") {
       REQUIRE(std::fabs(std::bit_cast<float>(away[i]) - x[i]) <= std::fabs(x[i]) * 0x1p-11F);
   }
 }
+
+namespace {
+
+/// The value of an 8-bit float with that many explicit bits, whose smallest normal exponent is
+/// `lowest`; NaN for what is no finite number.
+double value_of(uint8_t code, int mantissa, int lowest) {
+  const int exponent = (code & 0x7f) >> mantissa;
+  const int fraction = code & ((1 << mantissa) - 1);
+  const bool finite = mantissa == 3 ? (code & 0x7f) != 0x7f : exponent != 31;
+  if (!finite)
+    return std::numeric_limits<double>::quiet_NaN();
+  const double size = exponent == 0
+    ? std::ldexp(fraction, lowest - mantissa)
+    : std::ldexp(fraction + (1 << mantissa), exponent - 1 + lowest - mantissa);
+  return code & 0x80 ? -size : size;
+}
+
+void check_float8(const std::string& type, int mantissa, int lowest, uint8_t largest) {
+  CAPTURE(type);
+  std::vector<uint16_t> codes;
+  for (int i = 0; i < 256; ++i)
+    codes.push_back(static_cast<uint16_t>(i << 8 | (255 - i)));
+  // To f32 by way of both halves.
+  const auto high = evaluate<float>(
+    "cvt.rn.f16x2." + type + " %q, %a; mov.b32 {%h1, %h2}, %q; cvt.f32.f16 %d, %h2;", codes);
+  const auto low = evaluate<float>(
+    "cvt.rn.f16x2." + type + " %q, %a; mov.b32 {%h1, %h2}, %q; cvt.f32.f16 %d, %h1;", codes);
+  std::vector<float> values;
+  for (int i = 0; i < 256; ++i) {
+    CAPTURE(i);
+    const double wanted = value_of(static_cast<uint8_t>(i), mantissa, lowest);
+    const float got = high[static_cast<size_t>(i)];
+    REQUIRE(
+      std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(low[static_cast<size_t>(255 - i)]));
+    if (std::isnan(wanted)) {
+      REQUIRE_FALSE(std::isfinite(got));
+    } else {
+      REQUIRE(static_cast<double>(got) == wanted);
+      values.push_back(got);
+    }
+  }
+  // Back: each value is itself; one in the middle of two goes to the even code; what is too large
+  // becomes the largest one.
+  const auto back =
+    evaluate<uint16_t>("cvt.rn.satfinite." + type + ".f32 %d, %a, 0f00000000;", values);
+  std::vector<float> middles,
+    beyond{1e30F, -1e30F, std::numeric_limits<float>::infinity(),
+      std::numeric_limits<float>::quiet_NaN()};
+  for (uint8_t code = 0; code < largest; ++code)
+    middles.push_back(
+      static_cast<float>((value_of(code, mantissa, lowest)
+                           + value_of(static_cast<uint8_t>(code + 1), mantissa, lowest))
+        / 2));
+  const auto rounded =
+    evaluate<uint16_t>("cvt.rn.satfinite." + type + ".f32 %d, 0f3F800000, %a;", middles);
+  const auto clamped = evaluate<uint16_t>("cvt.rn.satfinite." + type + ".f32 %d, %a, %a;", beyond);
+  for (size_t i = 0; i < values.size(); ++i)
+    REQUIRE(value_of(static_cast<uint8_t>(back[i] >> 8), mantissa, lowest)
+      == static_cast<double>(values[i]));
+  for (size_t code = 0; code < middles.size(); ++code) {
+    CAPTURE(code);
+    REQUIRE((rounded[code] & 0xff) == code + code % 2);
+  }
+  const auto most = static_cast<uint16_t>(largest << 8 | largest);
+  CHECK(clamped[0] == most);
+  CHECK(clamped[1] == (most | 0x8080));
+  CHECK(clamped[2] == most);
+  CHECK((clamped[3] & 0x7f7f) == 0x7f7f);
+  // By way of two halves.
+  const auto from_halves = evaluate<uint16_t>("cvt.rn.f16.f32 %h1, %a; mov.b16 %h2, 0x3C00; "
+                                              "mov.b32 %q, {%h1, %h2}; cvt.rn.satfinite."
+      + type + ".f16x2 %d, %q;",
+    values);
+  for (size_t i = 0; i < values.size(); ++i)
+    REQUIRE((from_halves[i] & 0xff) == back[i] >> 8);
+}
+
+} // namespace
+
+TEST_CASE(
+  "8-bit floats are converted exactly, to nearest even and with the largest value as limit") {
+  check_float8("e4m3x2", 3, -6, 0x7e);
+  check_float8("e5m2x2", 2, -14, 0x7b);
+}
+
+TEST_CASE("a conversion of 8-bit floats that PTX does not have is refused") {
+  for (const char* text : {"cvt.f16x2.e4m3x2 %r1, %h1;", "cvt.rn.e4m3x2.f32 %h1, %f1, %f2;",
+         "cvt.rn.f32.e4m3x2 %f1, %h1;", "cvt.rn.satfinite.relu.e4m3x2.f32 %h1, %f1, %f2;"})
+    CHECK_FALSE(gristmill::ptx::parse(entry(text)));
+}

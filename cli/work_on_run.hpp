@@ -1,0 +1,22 @@
+#pragma once
+
+#include "actors/run_history.hpp"
+#include "cli/commands.hpp"
+#include "cli/run_setup.hpp"
+#include "journal/event_log.hpp"
+#include "messages/event.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace gristmill {
+
+/// Messages of the program's own logger go to stderr, warnings and worse.
+void log_to_stderr();
+
+/// Works on a run until it ends or is interrupted, then prints its table. `first` are the first
+/// events of this start. `restored` is what a resumed run goes on from; null for a new one.
+exit_code work_on_run(const run_setup& setup, const run_directory& directory, event_log log,
+  std::vector<event> first, std::shared_ptr<restored_run> restored, bool json);
+
+} // namespace gristmill

@@ -1,0 +1,292 @@
+// Runs that are killed at any moment and gone on with. GRISTMILL_KILLS sets how many kills there
+// are in all (a bench uses 50; ctest fewer, to stay short), GRISTMILL_KILL_SEED which moments.
+
+#include "tests/cli/program.hpp"
+
+#include <csignal>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
+
+using namespace gristmill::test;
+namespace fs = std::filesystem;
+using nlohmann::json;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Two tiny problems with a softmax of the program's own, so that no other reference is needed, and
+/// candidates for them.
+struct tiny_run {
+  scratch folder;
+  std::vector<std::string> arguments;
+
+  tiny_run() {
+    arguments = {"run"};
+    for (const char* name : {"tiny_a", "tiny_b"}) {
+      auto to = folder / name;
+      fs::create_directories(to);
+      for (const char* file : {"definition.json", "graph.json"})
+        fs::copy_file(source_file(std::string("kernels/builtin/softmax/") + file), to / file);
+      int rows = name == std::string("tiny_a") ? 9 : 4;
+      std::ofstream(to / "workload.jsonl") << fmt::format(
+        R"({{"axes":{{"rows":{},"classes":33}},"inputs":{{"logits":{{"type":"random"}}}},)"
+        R"("uuid":"only","tolerance":{{"max_atol":1e-06,"max_rtol":0.0001}}}})"
+        "\n",
+        rows);
+      arguments.push_back(to.string());
+    }
+    arguments.insert(arguments.end(),
+      {"--proposer", "scripted", "--seed", "1", "--gpus", "mock:h200:2", "--workers", "3",
+        "--oracle", "native", "--toolchain", "clang"});
+    for (const char* problem : {"tiny_a", "tiny_b"}) {
+      for (int i = 0; i < 3; ++i)
+        give(problem, "right", fmt::format("right_{}", i));
+      give(problem, "wrong", "wrong_0");
+      give(problem, "does_not_compile", "broken_0");
+    }
+  }
+
+  /// A candidate of the corpus with another text, so that it is another candidate.
+  void give(const std::string& problem, const std::string& from, const std::string& name) {
+    auto base = folder / (problem + "_" + name);
+    std::ofstream(base.string() + ".cu")
+      << text_of(source_file("tests/corpus/candidates/" + from + ".cu")) << "// " << name << "\n";
+    std::ofstream(base.string() + ".plan.json")
+      << text_of(source_file("tests/corpus/candidates/" + from + ".plan.json"));
+    arguments.push_back("--candidate");
+    arguments.push_back(problem + "=" + base.string() + ".cu");
+  }
+
+  std::vector<std::string> starting(const fs::path& out) const {
+    auto all = arguments;
+    all.insert(all.end(), {"--out", out.string(), "--json"});
+    return all;
+  }
+};
+
+/// What the log has of these kinds.
+std::vector<json> log_of(const fs::path& run, const std::vector<std::string>& kinds) {
+  std::vector<std::string> arguments = {"log", "show", run.string(), "--json"};
+  program show(arguments);
+  REQUIRE(show.wait() == 0);
+  std::vector<json> out;
+  std::istringstream lines(show.out());
+  for (std::string line; std::getline(lines, line);) {
+    auto e = json::parse(line);
+    if (std::find(kinds.begin(), kinds.end(), e.at("kind").get<std::string>()) != kinds.end())
+      out.push_back(std::move(e));
+  }
+  return out;
+}
+
+using verdict_set = std::map<std::tuple<std::string, std::string, std::string>, std::string>;
+
+verdict_set verdicts_of(const fs::path& run) {
+  verdict_set out;
+  for (const auto& e : log_of(run, {"verdict"})) {
+    const auto& data = e.at("data");
+    auto name = std::make_tuple(e.at("problem").get<std::string>(),
+      e.at("candidate").get<std::string>(), data.at("key").get<std::string>());
+    CHECK_MESSAGE(!out.contains(name), "a second verdict for " << std::get<2>(name));
+    out[name] = fmt::format("{} {} {}", data.at("status").get<std::string>(),
+      data.at("objective_ns").get<uint64_t>(), data.at("speedup").get<double>());
+  }
+  return out;
+}
+
+/// Nothing that has its verdict is compiled or leased again.
+void check_no_work_after_verdict(const fs::path& run) {
+  std::map<std::pair<std::string, std::string>, json> judged;
+  for (const auto& e : log_of(run, {"verdict", "lease_request", "lease_grant", "compiled"})) {
+    std::pair<std::string, std::string> name{e.at("problem"), e.at("candidate")};
+    if (e.at("kind") == "verdict")
+      judged[name] = e.at("attempt");
+    else if (judged.contains(name)) // Of the same attempt: relaxed lines may follow a barrier.
+      CHECK_MESSAGE(judged.at(name) == e.at("attempt"), e.dump());
+  }
+}
+
+void check_nothing_left(const fs::path& run) {
+  CHECK(processes_in(run).empty());
+  CHECK_FALSE(fs::exists(run / "jobs"));
+  CHECK_FALSE(fs::exists(run / "data"));
+  for (const auto& entry : fs::recursive_directory_iterator(run))
+    CHECK_MESSAGE(entry.path().extension() != ".new", entry.path().string());
+}
+
+class dice {
+public:
+  explicit dice(uint64_t seed) : state_(seed) {}
+  uint64_t below(uint64_t n) {
+    state_ += 0x9e3779b97f4a7c15ull;
+    auto z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return (z ^ (z >> 31)) % n;
+  }
+
+private:
+  uint64_t state_;
+};
+
+uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// Kills the program after a time, unless it ends before. True when it was killed.
+bool kill_after(program& what, std::chrono::milliseconds delay) {
+  auto due = clock_type::now() + delay;
+  eventually(
+    [&] { return clock_type::now() >= due || kill(what.pid(), 0) != 0; }, std::chrono::seconds{60});
+  what.signal(SIGKILL);
+  return what.wait() == 128 + SIGKILL;
+}
+
+} // namespace
+
+TEST_CASE("whenever a run is killed, going on ends with the verdicts of a run that was not") {
+  tiny_run tiny;
+  auto calm_out = tiny.folder / "calm";
+  auto begun = clock_type::now();
+  program calm(tiny.starting(calm_out));
+  int calm_status = calm.wait();
+  auto calm_ms =
+    std::chrono::duration_cast<std::chrono::milliseconds>(clock_type::now() - begun).count();
+  INFO("stderr: ", calm.err());
+  REQUIRE((calm_status == 0 || calm_status == 3));
+  auto expected = verdicts_of(calm_out);
+  REQUIRE(expected.size() == 12); // Five candidates and the baseline, twice.
+  check_no_work_after_verdict(calm_out);
+
+  auto kills_wanted = number_from("GRISTMILL_KILLS", 8);
+  dice random(number_from("GRISTMILL_KILL_SEED", 1));
+  uint64_t kills = 0;
+  uint64_t starts = 0;
+  for (int round = 0; kills < kills_wanted; ++round) {
+    INFO("round " << round);
+    auto out = tiny.folder / fmt::format("killed-{}", round);
+    auto moment = [&] {
+      return std::chrono::milliseconds{
+        static_cast<int64_t>(random.below(static_cast<uint64_t>(calm_ms) * 6 / 5))};
+    };
+    int status = -1;
+    {
+      program first(tiny.starting(out));
+      // Before its first line there is no run to go on with.
+      REQUIRE(eventually([&] { return first.err().find("run directory") != std::string::npos; },
+        std::chrono::seconds{60}));
+      ++starts;
+      if (kill_after(first, moment()))
+        ++kills;
+    }
+    for (uint64_t in_round = 1; in_round < 5 && kills < kills_wanted; ++in_round) {
+      program again({"resume", out.string(), "--json"});
+      ++starts;
+      if (kill_after(again, moment()))
+        ++kills;
+      else
+        break;
+    }
+    program last({"resume", out.string(), "--json"});
+    ++starts;
+    status = last.wait();
+    INFO("stderr: ", last.err());
+    CHECK((status == 0 || status == 3));
+    CHECK(verdicts_of(out) == expected);
+    check_no_work_after_verdict(out);
+    program verify({"log", "verify", out.string()});
+    CHECK(verify.wait() == 0);
+    INFO(verify.out());
+    CHECK(verify.out().find("the log is sound") != std::string::npos);
+    check_nothing_left(out);
+  }
+  MESSAGE(kills << " kills in " << starts << " starts, a calm run takes " << calm_ms << " ms");
+}
+
+TEST_CASE("a run that is over is not gone on with, unless its budget is larger") {
+  tiny_run tiny;
+  auto out = (tiny.folder / "run").string();
+  program run({"run", (tiny.folder / "tiny_a").string(), "--seed", "3", "--budget", "2attempts",
+    "--oracle", "native", "--out", out, "--json"});
+  int status = run.wait();
+  INFO("stderr: ", run.err());
+  REQUIRE((status == 0 || status == 3));
+  auto before = text_of(fs::path(out) / "run.db");
+
+  program again({"resume", out});
+  CHECK(again.wait() == 0);
+  CHECK(again.out().find("nothing to resume") != std::string::npos);
+  CHECK(text_of(fs::path(out) / "run.db") == before);
+
+  for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
+         {"--gpus", "mock:h200:4"}, {"--seed", "4"}, {"--workers", "9"}, {"--planner", "rebalance"},
+         {"--budget", "1attempts"}, {"--budget", "1h"}}) {
+    program other({"resume", out, flag, value});
+    CHECK(other.wait() == 2);
+    INFO(other.err());
+    CHECK(other.err().find(flag) != std::string::npos);
+  }
+
+  program more({"resume", out, "--budget", "4attempts", "--seed", "3", "--json"});
+  status = more.wait();
+  INFO("stderr: ", more.err());
+  CHECK((status == 0 || status == 3));
+  auto table = json::parse(more.out(), nullptr, false);
+  REQUIRE_FALSE(table.is_discarded());
+  CHECK(table["summary"]["attempts"] == 4);
+  program verify({"log", "verify", out});
+  CHECK(verify.wait() == 0);
+}
+
+TEST_CASE("two processes on one run are refused") {
+  tiny_run tiny;
+  auto out = tiny.folder / "run";
+  program run(tiny.starting(out));
+  REQUIRE(eventually([&] { return run.err().find("run directory") != std::string::npos; },
+    std::chrono::seconds{60}));
+  program second({"resume", out.string()});
+  CHECK(second.wait() == 2);
+  CHECK(second.err().find("another process works on the run") != std::string::npos);
+  int status = run.wait();
+  CHECK((status == 0 || status == 3));
+}
+
+TEST_CASE("what cannot be gone on with says why") {
+  scratch folder;
+  program nowhere({"resume", (folder / "none").string()});
+  CHECK(nowhere.wait() == 2);
+  CHECK(nowhere.err().find("no run.db") != std::string::npos);
+}
+
+TEST_CASE("a log is shown by kind and time, and a misspelt kind is told") {
+  tiny_run tiny;
+  auto out = (tiny.folder / "run").string();
+  program run({"run", (tiny.folder / "tiny_a").string(), "--seed", "3", "--budget", "1attempts",
+    "--oracle", "native", "--out", out});
+  run.wait();
+  program verdicts({"log", "show", out, "--kind", "verdict", "--json", "--last", "1"});
+  CHECK(verdicts.wait() == 0);
+  CHECK(json::parse(verdicts.out()).at("kind") == "verdict");
+  program nothing({"log", "show", out, "--since", "10h"});
+  CHECK(nothing.wait() == 0);
+  CHECK(nothing.out().empty());
+  program wrong({"log", "show", out, "--kind", "verdit"});
+  CHECK(wrong.wait() == 2);
+  CHECK(wrong.err().find("verdict") != std::string::npos);
+  program when({"log", "show", out, "--since", "soon"});
+  CHECK(when.wait() == 2);
+}
