@@ -63,6 +63,7 @@ attempt_limits attempt_limits_of(const run_setup& setup) {
   if (setup.rehearsal)
     limits.estimated_hold =
       std::chrono::nanoseconds{static_cast<int64_t>(setup.devices.front().sleep_ns)};
+  limits.run_end = std::chrono::nanoseconds{setup.limits.wall_ns.value_or(0)};
   return limits;
 }
 
@@ -89,6 +90,10 @@ gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers,
       .token_floor = floor == token_floors.end() ? 0 : floor->second,
       .arch = setup.context.arch});
   }
+  // A check that takes a GPU milliseconds takes an interpreter minutes, more of them where many
+  // devices share few processors. What never ends is stopped by the limit on instructions.
+  if (setup.devices.front().what == device_group::kind::mock)
+    config.table.caps[static_cast<size_t>(lease_class::timing)] = std::chrono::minutes{10};
   config.table.ttl = lease_ttl;
   config.table.epoch = incarnation;
   config.table.waiting_max = std::max<uint32_t>(1024, 2 * setup.workers);

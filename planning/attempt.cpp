@@ -171,16 +171,21 @@ attempt::commands attempt::on(const answered<compiled_candidate>& what, instant 
 }
 
 attempt::commands attempt::ask_for_lease(instant now) {
+  const bool ends = limits_.run_end.count() > 0;
+  if (ends && now >= limits_.run_end)
+    return finish(attempt_outcome::abandoned, "the time of the run is over", now);
+  const auto patience =
+    ends ? std::min(limits_.lease_wait, limits_.run_end - now) : limits_.lease_wait;
   lease_request ask;
   ask.request = ++request_;
   ask.what = limits_.what;
   ask.flow = {work_.id.problem, worker_};
   ask.need = work_.device_model;
   ask.estimated_hold = limits_.estimated_hold;
-  ask.patience = limits_.lease_wait;
+  ask.patience = patience;
   ask.attempt = to_string(work_.id);
   ask.candidate = candidate_.hash;
-  enter(attempt_state::waiting_lease, now + limits_.lease_wait + limits_.lease_margin);
+  enter(attempt_state::waiting_lease, now + patience + limits_.lease_margin);
   return {ask};
 }
 
@@ -212,10 +217,13 @@ attempt::commands attempt::on(const lease_granted& what, instant now) {
 attempt::commands attempt::on(const lease_ended& what, instant now) {
   if (what.request != request_)
     return {};
-  if (state_ == attempt_state::waiting_lease && what.token == 0)
-    return what.reason.starts_with("refused: ")
-      ? refused_by_broker(what.reason, now)
-      : finish(attempt_outcome::infrastructure, "no lease: " + what.reason, now);
+  if (state_ == attempt_state::waiting_lease && what.token == 0) {
+    if (what.reason.starts_with("refused: "))
+      return refused_by_broker(what.reason, now);
+    if (limits_.run_end.count() > 0 && now >= limits_.run_end)
+      return finish(attempt_outcome::abandoned, "the time of the run is over", now);
+    return finish(attempt_outcome::infrastructure, "no lease: " + what.reason, now);
+  }
   if (state_ != attempt_state::measuring || what.token != lease_.token)
     return {};
   gpu_ns_ += ns(now - granted_at_);

@@ -27,6 +27,9 @@ struct attempt_limits {
   /// broker's answer comes first.
   std::chrono::nanoseconds lease_wait = std::chrono::hours{1};
   std::chrono::nanoseconds lease_margin = std::chrono::seconds{30};
+  /// Time since the start of the run at which nobody waits for a lease any more: the attempt ends
+  /// as `abandoned`. What is measured then is measured to its end. 0: never.
+  std::chrono::nanoseconds run_end{0};
   /// Beyond the term of the lease: start, clean-up and the way back.
   std::chrono::nanoseconds measure_margin = std::chrono::minutes{2};
   std::chrono::nanoseconds judge = std::chrono::minutes{10};

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Builds exported solutions with the real PyTorch and compares them with their references.
 
-usage: export_check.py EXPORT_FOLDER [--max-bytes N] [--operators] [--verbose]
+usage: export_check.py EXPORT_FOLDER [--max-bytes N] [--operators] [--time] [--jobs N] [--verbose]
 
 EXPORT_FOLDER is what `gristmill export` wrote, or one problem of it. For each problem: builds
 solution.json with torch.utils.cpp_extension and its own flags, then, for every workload whose tensors fit,
 draws random inputs, runs the reference of definition.json on the GPU and the solution in destination-passing
 style, and compares by the workload's tolerance (a NaN or infinity on either side fails). With --operators the
-torch operator in op/ is built and compared as well. One line a problem; exit code 0 when all that ran were
+torch operator in op/ is built and compared as well. With --time the reference, run eagerly, and the solution
+are timed in turns on each workload: device events around one call, L2 flushed before it by writing to 256 MB,
+median of 20. --jobs builds that many solutions at a time. One line a problem; exit code 0 when all that ran were
 right and something ran, 1 when something was wrong, 2 for bad usage. Needs PyTorch with CUDA, nvcc and a GPU.
 """
 
@@ -16,6 +18,8 @@ import importlib.util
 import json
 import math
 import re
+import statistics
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -142,19 +146,46 @@ def load_module(path, name):
     return module
 
 
+def event_times(functions, flush):
+    """Microseconds of each function, sample by sample, in turns."""
+    times = [[] for _ in functions]
+    for turn in range(23):
+        for place, function in enumerate(functions):
+            flush.fill_(turn & 127)
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda._sleep(200_000)  # So that the call is enqueued before the start is stamped.
+            start.record()
+            function()
+            end.record()
+            torch.cuda.synchronize()
+            if turn >= 3:
+                times[place].append(start.elapsed_time(end) * 1e3)
+    return [sorted(samples) for samples in times]
+
+
+def time_workload(label, reference, run, inputs, outputs, flush):
+    eager, ours = event_times([lambda: reference(*inputs), lambda: run(*inputs, *outputs)], flush)
+    middle = len(ours) // 2
+    return (f"{label}: eager {eager[middle]:.1f} us ({eager[0]:.1f} to {eager[-1]:.1f}), solution "
+            f"{ours[middle]:.1f} us ({ours[0]:.1f} to {ours[-1]:.1f}), ratio {eager[middle] / ours[middle]:.3f}",
+            eager[middle] / ours[middle])
+
+
 def check_problem(folder, arguments):
-    """The texts of failures, of skipped workloads, and the number that ran."""
+    """The texts of failures, of skipped workloads, the number that ran, texts of times, their ratios."""
     definition = json.loads((folder / "definition.json").read_text())
     solution = json.loads((folder / "solution.json").read_text())
     workloads = [json.loads(line) for line in (folder / "workload.jsonl").read_text().splitlines()
                  if line.strip()]
-    failures, skipped, ran = [], [], 0
+    failures, skipped, ran, times, ratios = [], [], 0, [], []
+    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda") if arguments.time else None
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
         (scratch / "_reference.py").write_text(definition["reference"])
         reference = load_module(scratch / "_reference.py", "_reference").run
-        (scratch / "build").mkdir()
-        run = getattr(build(solution, scratch / "build", arguments.verbose),
+        built = arguments.builds / folder.name if arguments.builds else scratch / "build"
+        built.mkdir(parents=True, exist_ok=True)
+        run = getattr(build(solution, built, arguments.verbose),
                       solution["spec"]["entry_point"].split("::")[1])
         operator = None
         if arguments.operators:
@@ -196,7 +227,23 @@ def check_problem(folder, arguments):
                 if torch.is_tensor(before) and not torch.equal(before.view(torch.uint8) if before.dim() else before,
                                                                after.view(torch.uint8) if after.dim() else after):
                     failures.append(f"{label}: input {name} was written")
-    return failures, skipped, ran
+            if arguments.time:
+                with torch.no_grad():
+                    text, ratio = time_workload(label, reference, run, given, outputs, flush)
+                times.append(text)
+                ratios.append(ratio)
+    return failures, skipped, ran, times, ratios
+
+
+def build_ahead(folders, arguments):
+    """Builds in processes of their own; whoever fails fails again, and says so, when it is checked."""
+    command = [sys.executable, __file__, "--builds", str(arguments.builds), "--build-only"]
+    waiting, running = list(folders), []
+    while waiting or running:
+        while waiting and len(running) < arguments.jobs:
+            running.append(subprocess.Popen([*command, str(waiting.pop(0))], stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.DEVNULL))
+        running.pop(0).wait()
 
 
 def main():
@@ -204,8 +251,18 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--max-bytes", type=int, default=16 << 30)
     parser.add_argument("--operators", action="store_true")
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--builds", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--build-only", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
+    if arguments.build_only:
+        solution = json.loads((arguments.folder / "solution.json").read_text())
+        built = arguments.builds / arguments.folder.name
+        built.mkdir(parents=True, exist_ok=True)
+        build(solution, built, False)
+        return 0
     folders = ([arguments.folder] if (arguments.folder / "solution.json").exists() else
                sorted(path.parent for path in arguments.folder.glob("*/solution.json")))
     if not folders:
@@ -216,18 +273,30 @@ def main():
         return 2
     print(f"torch {torch.__version__}, CUDA {torch.version.cuda}, {torch.cuda.get_device_name()}")
     torch.backends.cuda.matmul.allow_tf32 = False
+    if arguments.jobs > 1:
+        arguments.builds = arguments.builds or Path(tempfile.mkdtemp(prefix="gristmill-builds-"))
+        build_ahead(folders, arguments)
     wrong = total = 0
+    means = []
     for folder in folders:
+        times, ratios = [], []
         try:
-            failures, skipped, ran = check_problem(folder, arguments)
+            failures, skipped, ran, times, ratios = check_problem(folder, arguments)
         except Exception:  # One problem must not hide the others.
             failures, skipped, ran = [traceback.format_exc()], [], 0
         total += ran
         wrong += 1 if failures or ran == 0 else 0
         print(f"{folder.name}: {'WRONG' if failures else 'right' if ran else 'NOTHING RAN'}, "
               f"{ran} workloads ran, {len(skipped)} skipped")
-        for line in failures + skipped:
-            print("  " + line.replace("\n", "\n  "))
+        if ratios and not failures:
+            means.append(statistics.geometric_mean(ratios))
+            print(f"  eager / solution, geometric mean over its workloads: {means[-1]:.3f}")
+        for line in failures + skipped + times:
+            print("  " + line.replace("\n", "\n  "), flush=True)
+    if means:
+        print(f"eager / solution over {len(means)} problems that are right: geometric mean "
+              f"{statistics.geometric_mean(means):.3f}, {sum(m > 1 for m in means)} faster, "
+              f"{sum(m > 2 for m in means)} more than twice as fast")
     return 1 if wrong or total == 0 else 0
 
 

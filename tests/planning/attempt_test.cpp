@@ -101,7 +101,7 @@ struct worker_fixture {
 
   /// Brings a fresh worker into the state.
   void reach(attempt_state state) {
-    mind = attempt{"worker-1", attempt_limits{}};
+    mind = attempt{"worker-1", limits};
     const std::vector<attempt_event> way = {
       make_work(), proposed(), claimed(), compiled(), granted(), measured(), judged()};
     for (size_t i = 0; i < static_cast<size_t>(state); ++i)
@@ -526,4 +526,42 @@ TEST_CASE_FIXTURE(
   step(m);
   step(judged());
   CHECK(said<attempt_summary>().note == "k1: 500 ns, limited by dram");
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "nobody waits for a lease beyond the time of the run") {
+  limits.run_end = 10min;
+  now = 9min;
+  reach(attempt_state::waiting_lease);
+  CHECK(said<lease_request>().patience == 1min);
+  now = 10min;
+  step(lease_ended{1, 0, "waited in vain"});
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::abandoned);
+  CHECK(said<attempt_summary>().reason == "the time of the run is over");
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "a candidate that is compiled after the end asks for no lease") {
+  limits.run_end = 10min;
+  now = 10min;
+  reach(attempt_state::compiling);
+  step(compiled());
+  CHECK_FALSE(says<lease_request>());
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::abandoned);
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "what is measured when the time is over is measured to its end") {
+  limits.run_end = 10min;
+  now = 9min;
+  reach(attempt_state::measuring);
+  now = 11min;
+  step(measured());
+  step(judged());
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::judged);
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "before the end a wait in vain is a failure of ours") {
+  limits.run_end = 10h;
+  reach(attempt_state::waiting_lease);
+  CHECK(said<lease_request>().patience == 1h);
+  step(lease_ended{1, 0, "no GPU"});
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
 }
