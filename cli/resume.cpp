@@ -145,6 +145,9 @@ exit_code resume_command(const resume_arguments& arguments) {
       {restored.error().code, directory.root().string() + ": " + restored.error().what});
   if (auto over = restored->mind.stop_reason_at(restored->used);
       beginning->ended_clean && restored->closing.empty() && !over.empty()) {
+    // Killed between its last event and its tidying up, it has left its scratch.
+    if (auto removed = directory.remove_scratch(); !removed)
+      return complain(removed.error());
     std::printf("nothing to resume: the run is over (%s)\n", over.c_str());
     return exit_code::ok;
   }

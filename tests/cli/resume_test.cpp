@@ -227,10 +227,14 @@ TEST_CASE("a run that is over is not gone on with, unless its budget is larger")
   REQUIRE((status == 0 || status == 3));
   auto before = text_of(fs::path(out) / "run.db");
 
+  // As one leaves them that is killed after its last event.
+  fs::create_directories(fs::path(out) / "jobs");
+  fs::create_directories(fs::path(out) / "data");
   program again({"resume", out});
   CHECK(again.wait() == 0);
   CHECK(again.out().find("nothing to resume") != std::string::npos);
   CHECK(text_of(fs::path(out) / "run.db") == before);
+  check_nothing_left(out);
 
   for (const auto& [flag, value] : std::vector<std::pair<std::string, std::string>>{
          {"--gpus", "mock:h200:4"}, {"--seed", "4"}, {"--workers", "9"}, {"--planner", "rebalance"},
