@@ -67,9 +67,16 @@ std::optional<nanoseconds> attempt::next_deadline() const {
   return deadline_;
 }
 
+bool attempt::is_before_measuring() const {
+  return state_ == attempt_state::proposing || state_ == attempt_state::claiming
+    || state_ == attempt_state::compiling || state_ == attempt_state::waiting_lease;
+}
+
 void attempt::enter(attempt_state state, instant deadline) {
   state_ = state;
   deadline_ = deadline;
+  if (limits_.run_end.count() > 0 && is_before_measuring())
+    deadline_ = std::min(deadline_, limits_.run_end);
 }
 
 attempt::commands attempt::on(const assignment& what, instant now) {
@@ -307,6 +314,8 @@ attempt::commands attempt::on(const attempt_due&, instant now) {
     enter(attempt_state::idle, now);
     return {};
   }
+  if (limits_.run_end.count() > 0 && now >= limits_.run_end && is_before_measuring())
+    return finish(attempt_outcome::abandoned, "the time of the run is over", now);
   return finish(
     attempt_outcome::infrastructure, fmt::format("{}: no answer in time", to_string(state_)), now);
 }

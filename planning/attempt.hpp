@@ -142,6 +142,7 @@ private:
   bool awaits(attempt_state state, const attempt_id& id) const {
     return state_ == state && work_.id == id;
   }
+  bool is_before_measuring() const;
   void enter(attempt_state state, instant deadline);
   commands compile(instant now);
   commands ask_for_lease(instant now);

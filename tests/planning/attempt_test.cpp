@@ -565,3 +565,20 @@ TEST_CASE_FIXTURE(worker_fixture, "before the end a wait in vain is a failure of
   step(lease_ended{1, 0, "no GPU"});
   CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
 }
+
+TEST_CASE_FIXTURE(worker_fixture, "whatever an attempt waits for, the end of the run ends it") {
+  limits.run_end = 5min;
+  for (auto state : {attempt_state::proposing, attempt_state::claiming, attempt_state::compiling,
+         attempt_state::waiting_lease}) {
+    CAPTURE(to_string(state));
+    now = 4min;
+    reach(state);
+    CHECK(mind.next_deadline().value() <= limits.run_end);
+    now = 5min;
+    step(attempt_due{});
+    CHECK(said<attempt_summary>().outcome == attempt_outcome::abandoned);
+  }
+  now = 4min;
+  reach(attempt_state::measuring);
+  CHECK(mind.next_deadline().value() > limits.run_end);
+}
