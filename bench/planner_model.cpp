@@ -3,20 +3,18 @@
 //
 // usage: gristmill-bench-planner-model [SEEDS] [PROBLEMS] [LEASES_PER_PROBLEM]
 //
-// The model: an attempt is correct with probability 0.55; a correct one improves with probability
-// 0.375 z g^gamma, where g is the share of the problem's possible gain that is left, and then takes
-// a Beta(1, gamma + 5.73) part of it. z is lognormal with mean 1 and sigma 1, the start is
-// Normal(-0.92, 0.5) in log speed-up, the possible gain lognormal with median 1.4 and sigma 0.35
-// (our assumption). gamma 2 saturates, gamma 4 does not.
+// The model is simulation/problem_curve.hpp with its defaults; the law of final speed-ups is taken
+// to hold at LEASES_PER_PROBLEM. gamma 2 saturates, gamma 4 does not. Every problem begins with its
+// first correct kernel.
 
 #include "planning/allocation/allocation.hpp"
+#include "simulation/problem_curve.hpp"
 
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <numbers>
 #include <string>
 #include <vector>
 
@@ -24,33 +22,10 @@ using namespace gristmill;
 
 namespace {
 
-class stream {
-public:
-  explicit stream(uint64_t key) : state_(key * 0x9e3779b97f4a7c15ull + 1) {}
-
-  double uniform() {
-    state_ += 0x9e3779b97f4a7c15ull;
-    auto z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 0.5) * 0x1.0p-53;
-  }
-  double normal() {
-    auto radius = std::sqrt(-2 * std::log(uniform()));
-    return radius * std::cos(2 * std::numbers::pi * uniform());
-  }
-
-private:
-  uint64_t state_;
-};
-
 struct problem {
+  problem_curve curve;
   /// Of its own, so that the n-th attempt on it is the same under every rule.
-  stream chance;
-  double start;
-  double depth;
-  double z;
-  double left = 1;
+  counter_stream chance;
 };
 
 /// Geomean after each lease.
@@ -58,13 +33,15 @@ std::vector<double> play(const allocation_settings& settings, uint64_t seed, uin
   uint64_t leases, double gamma) {
   std::vector<problem> problems;
   double sum = 0;
+  learning_law law;
+  law.gamma = gamma;
+  final_law target;
+  target.leases = static_cast<double>(leases) / count;
   for (uint32_t i = 0; i < count; ++i) {
-    stream s(seed * 1'000'003 + i);
-    auto start = -0.92 + 0.5 * s.normal();
-    auto depth = 1.4 * std::exp(0.35 * s.normal());
-    auto z = std::exp(s.normal() - 0.5);
-    problems.push_back({s, start, depth, z});
-    sum += start;
+    problem one{draw_problem(law, target, seed, i), {seed, stream_of(stream_purpose::gain, i)}};
+    one.curve.is_solved = true;
+    sum += one.curve.log_speedup();
+    problems.push_back(one);
   }
   auto who = make_allocation(settings, count);
   for (problem_index p = 0; p < count; ++p)
@@ -74,12 +51,8 @@ std::vector<double> play(const allocation_settings& settings, uint64_t seed, uin
     auto at = who->pick(std::chrono::nanoseconds{0})->problem;
     who->on_given(at);
     auto& p = problems[at];
-    auto correct = p.chance.uniform() < 0.55;
-    auto improves = p.chance.uniform() < std::min(1.0, 0.375 * p.z * std::pow(p.left, gamma));
-    auto part = 1 - std::pow(1 - p.chance.uniform(), 1 / (gamma + 5.73));
-    double gain = correct && improves ? p.depth * p.left * part : 0;
-    if (gain > 0)
-      p.left *= 1 - part;
+    const double gain =
+      p.chance.chance(law.correct) ? try_correct_candidate(p.curve, law, p.chance) : 0;
     sum += gain;
     who->on_finished(at, {24'000'000'000, gain});
     out.push_back(std::exp(sum / count));

@@ -14,7 +14,7 @@
 #include "kernels/search.hpp"
 #include "kernels/search/program_search_space.hpp"
 #include "kernels/search/search_key.hpp"
-#include "kernels/search/search_random.hpp"
+#include "kernels/splitmix64.hpp"
 #include "tests/kernels/search/synthetic_space.hpp"
 
 #include <algorithm>
@@ -189,7 +189,7 @@ search_result ask(
 /// The search of the first build.
 search_result greedy(const arena& of, const std::vector<trial>& history, uint64_t seed) {
   const search_space& space = *of.space;
-  search_random random(seed);
+  splitmix64 random(seed);
   const auto known = [&](const program_point& point) {
     const std::string key = space.key(point);
     return std::any_of(

@@ -1,5 +1,6 @@
 #include "kernels/template_space.hpp"
 
+#include "kernels/axis_scope.hpp"
 #include "kernels/elementwise_template.hpp"
 #include "kernels/expression_writer.hpp"
 #include "kernels/row_passes.hpp"
@@ -16,16 +17,10 @@ namespace gristmill {
 namespace {
 
 /// Evaluates the sizes and conditions that generated plans are made of, without a plan.
-class shape_scope : public expression_scope {
+class shape_scope : public axis_scope {
 public:
-  shape_scope(const definition& def, const axis_values& axes) : def_(def), axes_(axes) {}
-
-  result<expression_value> lookup(const expression_name& name) const override {
-    const int64_t* value = find_axis_value(axes_, name.name);
-    if (name.kind != "axis" || value == nullptr)
-      return fail(errc::not_found, fmt::format("there is no axis {}", name.name));
-    return expression_value{*value};
-  }
+  shape_scope(const definition& def, const axis_values& axes)
+    : axis_scope(axes), def_(def), axes_(axes) {}
 
   result<expression_value> call(std::string_view function, const expression_name& subject,
     std::optional<int64_t> index) const override {

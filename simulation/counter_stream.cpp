@@ -20,8 +20,12 @@ uint64_t counter_word(uint64_t seed, uint64_t stream, uint64_t index) {
   return mixed(mixed(mixed(seed + golden) + stream * golden + 1) + index * golden + 2);
 }
 
+double counter_unit(uint64_t seed, uint64_t stream, uint64_t index) {
+  return (static_cast<double>(counter_word(seed, stream, index) >> 11) + 1) * 0x1p-53;
+}
+
 double counter_stream::unit() {
-  return (static_cast<double>(word() >> 11) + 1) * 0x1p-53;
+  return counter_unit(seed_, stream_, index_++);
 }
 
 double counter_stream::exponential() {

@@ -9,6 +9,9 @@ namespace gristmill {
 /// draws does not depend on when the others draw (common random numbers).
 uint64_t counter_word(uint64_t seed, uint64_t stream, uint64_t index);
 
+/// The same as a number above 0 and at most 1.
+double counter_unit(uint64_t seed, uint64_t stream, uint64_t index);
+
 /// A random number stream of one entity for one purpose. Equal (seed, stream) give equal draws on
 /// every machine of one ABI; libm's `log`, `exp`, `cos` and `pow` are the only functions used
 /// besides arithmetic.
@@ -44,15 +47,10 @@ private:
 
 /// What a stream is for: streams of one seed differ by purpose and entity.
 enum class stream_purpose : uint8_t {
+  /// What a problem is like.
   problem = 1,
-  agent = 2,
-  think = 3,
-  hold = 4,
-  outcome = 5,
-  gain = 6,
-  compile = 7,
-  failure = 8,
-  policy = 9,
+  /// Whether candidates are right, and what they gain.
+  gain,
 };
 
 constexpr uint64_t stream_of(stream_purpose purpose, uint64_t entity) {

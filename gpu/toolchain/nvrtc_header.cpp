@@ -17,8 +17,9 @@ constexpr std::array<std::string_view, 6> of_the_toolkit{"cuda_bf16.h", "cuda_fp
   "cuda_runtime.h", "device_launch_parameters.h", "math_constants.h"};
 
 /// Files of the device header that any compiler can read.
-constexpr std::array<std::string_view, 4> shared_files{
-  "gristmill/pipeline.h", "gristmill/signature.h", "gristmill/std_math.h", "gristmill/traits.h"};
+constexpr std::array<std::string_view, 6> shared_files{"gristmill/integer_types.h",
+  "gristmill/math_numbers.h", "gristmill/pipeline.h", "gristmill/signature.h",
+  "gristmill/std_math.h", "gristmill/traits.h"};
 
 template <class Names>
 bool contains(const Names& names, std::string_view name) {

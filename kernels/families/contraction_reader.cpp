@@ -1,5 +1,6 @@
 #include "kernels/families/contraction_reader.hpp"
 
+#include "kernels/graph_operands.hpp"
 #include "kernels/graph_reader.hpp"
 
 #include <algorithm>
@@ -249,40 +250,10 @@ int contraction_reader::read_core(const graph_value& what, const composite_index
 
 int contraction_reader::read_operand(
   const graph_operand& operand, const graph_value& result, const composite_index& index) {
-  switch (operand.kind) {
-  case operand_kind::value: {
-    const graph_value& from = value(operand.value);
-    if (from.shape.size() > index.size())
-      throw no_template{"an operand has more dimensions than the result"};
-    const size_t skipped = index.size() - from.shape.size();
-    composite_index inner(index.begin() + static_cast<std::ptrdiff_t>(skipped), index.end());
-    for (size_t i = 0; i < inner.size(); ++i) {
-      if (from.shape[i] == 1 && result.shape[i + skipped] != 1)
-        inner[i] = {};
-    }
-    return read(from.id, inner);
-  }
-  case operand_kind::number:
-  case operand_kind::integer:
-    if (operand.varies)
-      throw no_template{
-        "a number that the reference computes from the shape or from a scalar input "
-        "belongs to no template family yet"};
-    return build_.constant(
-      operand.kind == operand_kind::number ? operand.number : static_cast<double>(operand.integer));
-  case operand_kind::boolean:
-    return build_.constant(static_cast<double>(operand.integer));
-  case operand_kind::scalar_input: {
-    const auto found = std::find_if(def_.inputs.begin(), def_.inputs.end(),
-      [&](const tensor_spec& spec) { return spec.name == operand.text && spec.is_scalar; });
-    if (found == def_.inputs.end() || found->type == dtype::boolean)
-      throw no_template{
-        fmt::format("the graph's scalar '{}' is no number of the definition", operand.text)};
-    return build_.scalar(static_cast<int>(found - def_.inputs.begin()));
-  }
-  default:
-    throw no_template{"an argument is neither a number nor a tensor"};
-  }
+  if (operand.kind != operand_kind::value)
+    return number_node(build_, def_, operand);
+  const graph_value& from = value(operand.value);
+  return read(from.id, broadcast_index(from, result, index, dim_index{}));
 }
 
 int contraction_reader::rounded(const graph_node& node, const graph_value& what, int number) {

@@ -1,5 +1,6 @@
 #include "kernels/families/family_common.hpp"
 
+#include "kernels/axis_scope.hpp"
 #include "kernels/pointwise_operators.hpp"
 #include "kernels/vector_code.hpp"
 #include "protocol/expression.hpp"
@@ -7,25 +8,6 @@
 #include <fmt/format.h>
 
 namespace gristmill {
-
-namespace {
-
-class axis_scope : public expression_scope {
-public:
-  explicit axis_scope(const axis_values& axes) : axes_(axes) {}
-
-  result<expression_value> lookup(const expression_name& name) const override {
-    const int64_t* value = find_axis_value(axes_, name.name);
-    if (name.kind != "axis" || value == nullptr)
-      return fail(errc::not_found, fmt::format("there is no axis {}", name.name));
-    return expression_value{*value};
-  }
-
-private:
-  const axis_values& axes_;
-};
-
-} // namespace
 
 std::optional<int64_t> value_at(
   const problem& target, const workload& work, const std::string& plan_expression) {

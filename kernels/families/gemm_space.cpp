@@ -486,7 +486,12 @@ private:
 
 } // namespace
 
-stage_space_ptr make_gemm_space(std::string family, const problem& target, contraction what) {
+result<stage_space_ptr> make_gemm_space(
+  std::string family, const problem& target, contraction what) {
+  const bool has_workload = std::any_of(target.workloads.begin(), target.workloads.end(),
+    [&](const workload& work) { return resolve_axes(target.def, work.axes).has_value(); });
+  if (!has_workload)
+    return fail(errc::unsupported, "the problem has no workload whose axes resolve");
   const gemm_problem of(target, std::move(what));
   return std::make_unique<gemm_space>(std::move(family), of, feasible_gemm_points(of.facts));
 }

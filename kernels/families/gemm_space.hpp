@@ -14,8 +14,9 @@ namespace gristmill {
 /// too. Every point is right for every shape: where vectors do not fit, its plan takes a kernel
 /// that moves elements one by one.
 ///
-/// `target` must have at least one workload that resolves. Keys begin with `family`.
-stage_space_ptr make_gemm_space(std::string family, const problem& target, contraction what);
+/// Keys begin with `family`. `unsupported` when no workload's axes resolve.
+result<stage_space_ptr> make_gemm_space(
+  std::string family, const problem& target, contraction what);
 
 /// A plain tile kernel for one contraction, with tensor cores for 16-bit operands: what an ordinary
 /// library would do. Source and plan depend on graph and definition alone, not on workloads.

@@ -2,6 +2,7 @@
 
 #include "kernels/plan_text.hpp"
 #include "kernels/pointwise_operators.hpp"
+#include "protocol/resolve.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,31 +10,10 @@
 namespace gristmill {
 
 std::string_view storage_type(dtype type) {
-  switch (type) {
-  case dtype::float32:
-    return "float";
-  case dtype::float16:
-    return "__half";
-  case dtype::bfloat16:
-    return "__nv_bfloat16";
-  case dtype::float8_e4m3fn:
-    return "__nv_fp8_e4m3";
-  case dtype::float8_e5m2:
-    return "__nv_fp8_e5m2";
-  case dtype::int64:
-    return "int64_t";
-  case dtype::int32:
-    return "int32_t";
-  case dtype::int16:
-    return "int16_t";
-  case dtype::int8:
-    return "int8_t";
-  case dtype::boolean:
-    return "bool";
-  default:
+  if (type == dtype::float64 || type == dtype::float4_e2m1 || type == dtype::float4_e2m1fn_x2)
     throw no_template{
       fmt::format("a tensor of type {} belongs to no template family yet", name(type))};
-  }
+  return cpp_type(type);
 }
 
 kernel_parameters::kernel_parameters(const definition& def)

@@ -1,6 +1,7 @@
 #include "kernels/families/value_writer.hpp"
 
 #include "kernels/expression_writer.hpp"
+#include "kernels/graph_operands.hpp"
 #include "kernels/plan_text.hpp"
 
 #include <algorithm>
@@ -333,15 +334,7 @@ written_value value_writer::read_operand(
   switch (operand.kind) {
   case operand_kind::value: {
     const graph_value& from = value(operand.value);
-    if (from.shape.size() > index.size())
-      throw no_template{"an operand has more dimensions than the result"};
-    const size_t skipped = index.size() - from.shape.size();
-    index_list inner(index.begin() + static_cast<std::ptrdiff_t>(skipped), index.end());
-    for (size_t i = 0; i < inner.size(); ++i) {
-      if (from.shape[i] == 1 && result.shape[i + skipped] != 1)
-        inner[i] = pool_.constant(0);
-    }
-    return read(from.id, inner);
+    return read(from.id, broadcast_index(from, result, index, pool_.constant(0)));
   }
   case operand_kind::number:
     if (operand.varies) {
@@ -363,15 +356,8 @@ written_value value_writer::read_operand(
     return {fmt::format("int64_t({})", operand.integer), number_kind::integer};
   case operand_kind::boolean:
     return {operand.integer != 0 ? "true" : "false", number_kind::truth};
-  case operand_kind::scalar_input: {
-    const auto& inputs = target_.def.inputs;
-    const auto found = std::find_if(inputs.begin(), inputs.end(),
-      [&](const tensor_spec& spec) { return spec.name == operand.text && spec.is_scalar; });
-    if (found == inputs.end())
-      throw no_template{
-        fmt::format("the graph's scalar '{}' is no scalar input of the definition", operand.text)};
-    return {parameters_.scalar(static_cast<size_t>(found - inputs.begin())), number_kind::number};
-  }
+  case operand_kind::scalar_input:
+    return {parameters_.scalar(scalar_position(target_.def, operand)), number_kind::number};
   default:
     throw no_template{"an argument is neither a number nor a tensor"};
   }

@@ -5,6 +5,7 @@
 #include "kernels/lowering/partition.hpp"
 #include "kernels/lowering/program_graph.hpp"
 #include "kernels/lowering/stage_library.hpp"
+#include "kernels/splitmix64.hpp"
 #include "tensors/dtype.hpp"
 
 #include <algorithm>
@@ -28,14 +29,6 @@ uint64_t saturating_product(uint64_t a, uint64_t b) {
 uint64_t saturating_sum(uint64_t a, uint64_t b) {
   uint64_t out = 0;
   return __builtin_add_overflow(a, b, &out) ? too_many : out;
-}
-
-/// A step of a generator whose outputs are spread evenly: for indices without an order.
-uint64_t mixed(uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
 }
 
 /// Point of one stage as family and point of that family.
@@ -200,7 +193,7 @@ program_point program_space::at(uint64_t index) const {
     out.partition = index % partitions();
     uint64_t state = index;
     for (size_t i = 0; i < stages(out.partition); ++i) {
-      state = mixed(state);
+      state = splitmix64{state}.next();
       out.stages.push_back(state % points(out.partition, i));
     }
     return out;

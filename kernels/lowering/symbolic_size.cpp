@@ -1,5 +1,6 @@
 #include "kernels/lowering/symbolic_size.hpp"
 
+#include "kernels/axis_scope.hpp"
 #include "kernels/plan_text.hpp"
 #include "protocol/expression.hpp"
 
@@ -23,21 +24,6 @@ int64_t checked_product(int64_t a, int64_t b) {
     throw no_template{"a size of the graph is above 2^63"};
   return out;
 }
-
-class axis_scope : public expression_scope {
-public:
-  explicit axis_scope(const axis_values& axes) : axes_(axes) {}
-
-  result<expression_value> lookup(const expression_name& name) const override {
-    const int64_t* value = find_axis_value(axes_, name.name);
-    if (name.kind != "axis" || value == nullptr)
-      return fail(errc::not_found, fmt::format("there is no axis {}", name.name));
-    return expression_value{*value};
-  }
-
-private:
-  const axis_values& axes_;
-};
 
 } // namespace
 

@@ -2,8 +2,8 @@
 
 #include "kernels/search/proposal_maker.hpp"
 #include "kernels/search/search_key.hpp"
-#include "kernels/search/search_random.hpp"
 #include "kernels/search/strategies.hpp"
+#include "kernels/splitmix64.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ constexpr uint64_t scanned_max = 100'000;
 search_result propose_random(const search_space& space, const search_question& question) {
   const search_record record(space, question.workloads, question.history, question.in_flight);
   proposal_maker maker(space, question, record);
-  search_random random(question.seed);
+  splitmix64 random(question.seed);
   if (space.size() == 0)
     return search_ended(search_outcome::no_candidate, "the space of programs has no point");
   int refusals = 0;

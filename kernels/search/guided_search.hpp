@@ -3,9 +3,9 @@
 #include "kernels/search.hpp"
 #include "kernels/search/point_model.hpp"
 #include "kernels/search/proposal_maker.hpp"
-#include "kernels/search/search_random.hpp"
 #include "kernels/search/search_record.hpp"
 #include "kernels/search/workload_groups.hpp"
+#include "kernels/splitmix64.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -57,7 +57,7 @@ private:
   const search_limits& limits_;
   search_record record_;
   proposal_maker maker_;
-  search_random random_;
+  splitmix64 random_;
   std::vector<size_t> probe_places_;
   const tried_candidate* best_ = nullptr;
   /// Passed points, fastest first.

@@ -45,8 +45,8 @@ TEST_CASE("a draw depends on seed, stream and index alone") {
 }
 
 TEST_CASE("streams of different purposes and entities are different streams") {
-  CHECK(stream_of(stream_purpose::think, 5) != stream_of(stream_purpose::hold, 5));
-  CHECK(stream_of(stream_purpose::think, 5) != stream_of(stream_purpose::think, 6));
+  CHECK(stream_of(stream_purpose::problem, 5) != stream_of(stream_purpose::gain, 5));
+  CHECK(stream_of(stream_purpose::gain, 5) != stream_of(stream_purpose::gain, 6));
 }
 
 TEST_CASE("a unit draw is above 0 and at most 1, with mean a half") {

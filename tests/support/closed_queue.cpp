@@ -13,12 +13,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-uint64_t mixed(uint64_t z) {
-  z = (z ^ z >> 30) * 0xbf58'476d'1ce4'e5b9;
-  z = (z ^ z >> 27) * 0x94d0'49bb'1331'11eb;
-  return z ^ z >> 31;
-}
-
 double seconds(nanoseconds t) {
   return std::chrono::duration<double>(t).count();
 }
@@ -170,15 +164,6 @@ private:
 };
 
 } // namespace
-
-uint64_t counter_word(uint64_t seed, uint64_t stream, uint64_t index) {
-  constexpr uint64_t golden = 0x9e37'79b9'7f4a'7c15;
-  return mixed(mixed(mixed(seed + golden) + stream * golden + 1) + index * golden + 2);
-}
-
-double counter_unit(uint64_t seed, uint64_t stream, uint64_t index) {
-  return (static_cast<double>(counter_word(seed, stream, index) >> 11) + 1) * 0x1p-53;
-}
 
 double jain_index(const std::vector<double>& shares) {
   double sum = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/lease/policy.hpp"
+#include "simulation/counter_stream.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -51,9 +52,7 @@ closed_queue_result simulate(const closed_queue& model, lease_policy& policy);
 /// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
 double jain_index(const std::vector<double>& shares);
 
-/// Word `index` of the stream (seed, stream): a function of its arguments alone.
-uint64_t counter_word(uint64_t seed, uint64_t stream, uint64_t index);
-/// The same as a number above 0 and at most 1.
-double counter_unit(uint64_t seed, uint64_t stream, uint64_t index);
+using gristmill::counter_unit;
+using gristmill::counter_word;
 
 } // namespace gristmill::test

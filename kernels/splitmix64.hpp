@@ -4,10 +4,11 @@
 
 namespace gristmill {
 
-/// A small generator of our own (splitmix64), so that a seed means the same everywhere.
-class search_random {
+/// A small generator of our own, so that a seed means the same everywhere (G. Steele, D. Lea, C.
+/// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+class splitmix64 {
 public:
-  explicit search_random(uint64_t seed) : state_(seed) {}
+  explicit splitmix64(uint64_t seed) : state_(seed) {}
 
   uint64_t next() {
     state_ += 0x9e3779b97f4a7c15U;
