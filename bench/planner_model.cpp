@@ -8,7 +8,7 @@
 // first correct kernel.
 
 #include "planning/allocation/allocation.hpp"
-#include "simulation/problem_curve.hpp"
+#include "simulation/model/problem_curve.hpp"
 
 #include <chrono>
 #include <cmath>

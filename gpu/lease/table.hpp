@@ -73,6 +73,12 @@ struct lease_table_config {
   /// median of the latest waits (and at least a minute), starves.
   std::chrono::nanoseconds starvation_after = std::chrono::hours{1};
   uint32_t starvation_factor = 20;
+
+  /// False: no event is made, so no `log` action comes out and `reserve` has an empty entry. For
+  /// simulations of millions of leases that need no journal; decisions are the same.
+  bool log_events = true;
+  /// False: a ticket says nothing of its place and wait (both 0). Decisions are the same.
+  bool estimate_places = true;
 };
 
 /// A GPU of the table.

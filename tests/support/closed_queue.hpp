@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/lease/policy.hpp"
-#include "simulation/counter_stream.hpp"
+#include "simulation/model/counter_stream.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "simulation/counter_stream.hpp"
+#include "simulation/model/counter_stream.hpp"
 
 #include <cmath>
 #include <numbers>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "simulation/counter_stream.hpp"
+#include "simulation/model/counter_stream.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "simulation/problem_curve.hpp"
+#include "simulation/model/problem_curve.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,139 @@
+#pragma once
+
+#include "gpu/lease/table.hpp"
+#include "messages/lease.hpp"
+#include "messages/result.hpp"
+#include "planning/allocation/allocation.hpp"
+#include "simulation/core/lab_result.hpp"
+#include "simulation/model/scenario.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gristmill {
+
+/// One lease of somebody whose doings were recorded (a journal, a trace).
+struct recorded_lease {
+  /// Between the end of the lease before (or the start of the run) and this request; with
+  /// `absolute` the time of the request itself, or as soon as the lease before is over.
+  std::chrono::nanoseconds gap{0};
+  bool absolute = false;
+  std::chrono::nanoseconds hold{0};
+  std::chrono::nanoseconds estimate{0};
+  lease_class what = lease_class::timing;
+  std::string problem;
+  std::string need;
+  /// For the journal.
+  std::string attempt;
+  lease_outcome outcome = lease_outcome::fine;
+  /// The request was taken back after this long without a GPU; 0 when it was not.
+  std::chrono::nanoseconds gave_up_after{0};
+  /// The lease's term; 0 for the cap of the class.
+  std::chrono::nanoseconds term{0};
+};
+
+/// Somebody who does what was recorded, then is gone.
+struct recorded_agent {
+  std::string name;
+  uint32_t weight = 1;
+  std::vector<recorded_lease> leases;
+};
+
+/// Makes the planner. `truth` is the live state of all problems, for a planner that cheats (the
+/// hindsight oracle); it outlives the planner. Its law is the scenario's.
+using planner_factory = std::function<std::unique_ptr<allocation>(
+  const scenario& of, const std::vector<problem_curve>& truth)>;
+
+/// Who has timers: agents (and jobs) first, then GPUs, then one for all incidents. Numbers are
+/// dense.
+using lab_entity = uint32_t;
+
+/// What a world demands of the engine that it runs in. Called from within the world's calls; the
+/// engine does it after the call has returned, in order.
+class world_port {
+public:
+  virtual ~world_port() = default;
+
+  /// Calls `on_timer(entity)` at `at`, in place of the timer that the entity had.
+  virtual void set_timer(lab_entity entity, std::chrono::nanoseconds at) = 0;
+  /// From an agent to the lease broker.
+  virtual void request(uint32_t agent, const lease_request& what) = 0;
+  virtual void cancel(uint32_t agent, uint64_t request) = 0;
+  /// From the executor of a GPU to the lease broker; a `device_report` each, but for the release.
+  virtual void up(uint32_t gpu, const std::string& boot) = 0;
+  virtual void down(uint32_t gpu, const std::string& reason) = 0;
+  virtual void activated(uint32_t gpu, uint64_t token) = 0;
+  virtual void verified(uint32_t gpu, uint64_t token) = 0;
+  virtual void probed(uint32_t gpu, const probe_report& what) = 0;
+  virtual void release(
+    uint32_t gpu, uint64_t token, const std::string& reason, lease_outcome outcome) = 0;
+};
+
+struct world_options {
+  uint64_t seed = 1;
+  planner_factory planner;
+  /// In place of the scenario's agents and arrivals.
+  std::vector<recorded_agent> recorded;
+  /// Called for every finished lease of a problem (for a journal): problem, agent, log gain.
+  std::function<void(
+    uint32_t problem, uint32_t agent, double log_gain, std::chrono::nanoseconds now)>
+    on_attempt;
+  /// Called with each measured wait, for those who need more than a histogram.
+  std::function<void(std::chrono::nanoseconds wait)> on_wait;
+};
+
+/// The agents, the GPUs and the problems of a scenario, without a clock and without a broker: who
+/// thinks how long, asks for a GPU when, holds it how long, and what comes of it. The same object
+/// runs in the event heap of `core` and behind the actors of `actors`.
+///
+/// No two entities ever act at the same instant: every time that is drawn is a whole number of
+/// quanta of 2^14 ns plus the entity's own number, so the order of events is the order of times and
+/// both engines must agree. What is recorded keeps its times.
+class world {
+public:
+  /// Errors: `invalid_input` for more than 16,384 entities, or a scenario that the table cannot
+  /// serve.
+  static result<std::unique_ptr<world>> make(const scenario& what, world_options options);
+  virtual ~world() = default;
+
+  virtual uint32_t agent_count() const = 0;
+  virtual uint32_t gpu_count() const = 0;
+  /// Name, model and node of a GPU, as for `lease_table::add_gpu`.
+  virtual std::string gpu_name(uint32_t gpu) const = 0;
+  virtual std::string gpu_model(uint32_t gpu) const = 0;
+  virtual std::string gpu_node(uint32_t gpu) const = 0;
+  virtual std::string agent_name(uint32_t agent) const = 0;
+  virtual std::string problem_name(uint32_t problem) const = 0;
+  /// Agents come first: entity == agent. GPU `g` is entity `agent_count() + g`.
+  virtual lab_entity entity_count() const = 0;
+
+  virtual void start(world_port& port) = 0;
+  virtual void on_timer(lab_entity entity, std::chrono::nanoseconds now, world_port& port) = 0;
+  /// What the broker pushes.
+  virtual void on_granted(
+    uint32_t agent, const lease_granted& what, std::chrono::nanoseconds now, world_port& port) = 0;
+  virtual void on_ended(
+    uint32_t agent, const lease_ended& what, std::chrono::nanoseconds now, world_port& port) = 0;
+  virtual void on_revoke(
+    const lease_revoke& what, std::chrono::nanoseconds now, world_port& port) = 0;
+  virtual void on_probe(
+    const probe_order& what, std::chrono::nanoseconds now, world_port& port) = 0;
+  /// The broker refused a request.
+  virtual void on_refused(
+    uint32_t agent, uint64_t request, std::chrono::nanoseconds now, world_port& port) = 0;
+
+  /// Ends the books at the end of the run.
+  virtual lab_result finish(std::chrono::nanoseconds now) = 0;
+  /// Something that makes the run meaningless (an open queue that grows without limit); empty while
+  /// all is well.
+  virtual const std::string& broken() const = 0;
+};
+
+/// The table's settings for a scenario, in whole quanta; events and estimates off.
+lease_table_config table_config_for(const scenario& what);
+
+} // namespace gristmill
