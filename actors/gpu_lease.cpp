@@ -29,8 +29,8 @@ gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
   perform(actions);
   return {
     [this](const lease_request& what) { return on_request(what); },
-    [this](const lease_command& what) { return on_command(what); },
-    [this](const device_report& what) { return on_report(what); },
+    [this](const lease_command& what) { return answer(on_command(what)); },
+    [this](const device_report& what) { return answer(on_report(what)); },
     [this](const broker_query& what) { return table_.snapshot(what, now()); },
     [this](const broker_command& what) { return on_broker_command(what); },
     [this](const tick& due) {
@@ -80,7 +80,7 @@ caf::result<lease_ticket> gpu_lease::on_request(const lease_request& what) {
   return to_error(ticket.error());
 }
 
-caf::result<lease_ack> gpu_lease::on_command(const lease_command& what) {
+lease_ack gpu_lease::on_command(const lease_command& what) {
   lease_actions actions;
   lease_ack ack;
   auto instant = now();
@@ -123,7 +123,7 @@ caf::result<lease_ack> gpu_lease::on_command(const lease_command& what) {
   return ack;
 }
 
-caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
+lease_ack gpu_lease::on_report(const device_report& what) {
   auto from = caf::actor_cast<caf::strong_actor_ptr>(current_sender());
   if (what.gpu >= executors_.size())
     return lease_ack{false, fmt::format("there is no GPU {}", what.gpu)};
@@ -171,14 +171,17 @@ caf::result<lease_ack> gpu_lease::on_report(const device_report& what) {
   auto ack = table_.on_report(what, instant, actions);
   // The last word to the old holder comes before it is forgotten, and the next grant of this GPU
   // after it.
-  auto rest = std::stable_partition(actions.begin(), actions.end(),
-    [](const lease_action& a) { return a.kind == lease_action_kind::notify_holder; });
-  lease_actions later{std::make_move_iterator(rest), std::make_move_iterator(actions.end())};
-  actions.erase(rest, actions.end());
-  perform(actions);
+  auto is_notice = [](const lease_action& a) { return a.kind == lease_action_kind::notify_holder; };
+  lease_actions notices;
+  if (std::any_of(actions.begin(), actions.end(), is_notice)) {
+    auto rest = std::stable_partition(actions.begin(), actions.end(), is_notice);
+    notices.assign(std::make_move_iterator(actions.begin()), std::make_move_iterator(rest));
+    actions.erase(actions.begin(), rest);
+  }
+  perform(notices);
   if (what.state != device_state::active)
     close_lease_if_over(what.gpu);
-  perform(later);
+  perform(actions);
   return ack;
 }
 
@@ -186,6 +189,12 @@ caf::result<lease_ack> gpu_lease::on_broker_command(const broker_command& what) 
   lease_actions actions;
   auto ack = table_.on_broker_command(what, now(), actions);
   perform(actions);
+  return ack;
+}
+
+caf::result<lease_ack> gpu_lease::answer(lease_ack ack) {
+  if (!current_mailbox_element()->mid.is_request())
+    return caf::delegated<lease_ack>{}; // Nobody waits for it.
   return ack;
 }
 
@@ -201,6 +210,8 @@ void gpu_lease::perform(lease_actions& actions) {
 
 void gpu_lease::tell_policy_failures() {
   for (auto& text : policy_->take_failures()) {
+    if (!settings_.table.log_events)
+      continue;
     event e;
     e.kind = "policy_failed";
     e.t = now();
@@ -234,11 +245,18 @@ void gpu_lease::perform(lease_action& action) {
     break;
   case lease_action_kind::rerun:
     if (settings_.on_rerun)
-      settings_.on_rerun(action.rerun);
+      settings_.on_rerun(*action.rerun);
     break;
   case lease_action_kind::reserve: {
     auto block = action.reserve;
-    settings_.events.keep(this, std::move(action.entry), [this, block](const result<void>& stored) {
+    if (!action.entry) {
+      // No event is kept, so there is nothing to wait for.
+      lease_actions todo;
+      table_.on_block_reserved(block.gpu, block.last, now(), todo);
+      perform(todo);
+      break;
+    }
+    settings_.events.keep(this, action.entry.take(), [this, block](const result<void>& stored) {
       if (!stored)
         return; // No token without its block on the disk; the journal's death ends the run.
       lease_actions todo;
@@ -248,7 +266,7 @@ void gpu_lease::perform(lease_action& action) {
     break;
   }
   case lease_action_kind::log:
-    settings_.events.note(this, std::move(action.entry));
+    settings_.events.note(this, action.entry.take());
     break;
   }
 }

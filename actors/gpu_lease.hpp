@@ -68,8 +68,10 @@ private:
   };
 
   caf::result<lease_ticket> on_request(const lease_request& what);
-  caf::result<lease_ack> on_command(const lease_command& what);
-  caf::result<lease_ack> on_report(const device_report& what);
+  lease_ack on_command(const lease_command& what);
+  lease_ack on_report(const device_report& what);
+  /// To those who asked; who only told is not answered.
+  caf::result<lease_ack> answer(lease_ack ack);
   caf::result<lease_ack> on_broker_command(const broker_command& what);
 
   /// Does what the table wants done, then sets the timer anew.

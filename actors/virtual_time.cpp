@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
+#include <utility>
 
 namespace gristmill {
 
@@ -47,7 +49,12 @@ void virtual_clock::cancel_request_timeout(caf::abstract_actor* self, caf::messa
 
 void virtual_clock::schedule_message(
   time_point t, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content) {
-  auto* entry = push(t);
+  schedule_ranked(t, last_rank, std::move(receiver), std::move(content));
+}
+
+void virtual_clock::schedule_ranked(
+  time_point t, uint32_t rank, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content) {
+  auto* entry = push(t, rank);
   entry->kind = timer_kind::message;
   entry->self = std::move(receiver);
   entry->content = std::move(content);
@@ -73,37 +80,41 @@ bool virtual_clock::next(time_point& due) {
 }
 
 void virtual_clock::fire_next() {
-  auto* entry = heap_.front().what;
-  advance_to(heap_.front().due);
-  auto self = std::move(entry->self);
-  switch (entry->kind) {
+  auto first = heap_.front();
+  advance_to(first.due);
+  std::pop_heap(heap_.begin(), heap_.end(), later{});
+  heap_.pop_back();
+  auto& entry = *first.what;
+  auto self = std::move(entry.self);
+  auto kind = std::exchange(entry.kind, timer_kind::dead);
+  free_.push_back(first.what);
+  switch (kind) {
   case timer_kind::ordinary:
-    named_.erase({self->id(), static_cast<uint64_t>(entry->type)});
+    named_.erase({self->id(), static_cast<uint64_t>(entry.type)});
     self->get()->eq_impl(
-      caf::make_message_id(), self, nullptr, caf::timeout_msg{entry->type, entry->id});
+      caf::make_message_id(), self, nullptr, caf::timeout_msg{entry.type, entry.id});
     break;
   case timer_kind::multi:
     self->get()->eq_impl(
-      caf::make_message_id(), self, nullptr, caf::timeout_msg{entry->type, entry->id});
+      caf::make_message_id(), self, nullptr, caf::timeout_msg{entry.type, entry.id});
     break;
   case timer_kind::request:
-    requests_.erase({self->id(), entry->request.integer_value()});
-    self->get()->eq_impl(entry->request, self, nullptr, caf::sec::request_timeout);
+    requests_.erase({self->id(), entry.request.integer_value()});
+    self->get()->eq_impl(entry.request, self, nullptr, caf::sec::request_timeout);
     break;
   case timer_kind::message:
-    self->enqueue(std::move(entry->content), nullptr);
+    self->enqueue(std::move(entry.content), nullptr);
     break;
   case timer_kind::dead:
     break;
   }
-  pop();
 }
 
 void virtual_clock::advance_to(time_point t) {
   now_ = std::max(now_, t);
 }
 
-virtual_clock::timer* virtual_clock::push(time_point due) {
+virtual_clock::timer* virtual_clock::push(time_point due, uint32_t rank) {
   timer* entry = nullptr;
   if (free_.empty()) {
     entry = &store_.emplace_back();
@@ -111,7 +122,7 @@ virtual_clock::timer* virtual_clock::push(time_point due) {
     entry = free_.back();
     free_.pop_back();
   }
-  heap_.push_back({due, seq_++, entry});
+  heap_.push_back({due, static_cast<uint64_t>(rank) << 40 | seq_++, entry});
   std::push_heap(heap_.begin(), heap_.end(), later{});
   return entry;
 }
@@ -170,15 +181,25 @@ void virtual_scheduler::settle() {
 }
 
 uint64_t virtual_scheduler::run_for(caf::timespan by) {
-  auto end = clock_.now() + by;
   uint64_t fired = 0;
+  run_until(clock_.now() + by, std::numeric_limits<uint64_t>::max(), &fired);
+  return fired;
+}
+
+bool virtual_scheduler::run_until(
+  caf::actor_clock::time_point end, uint64_t timers_max, uint64_t* fired) {
   caf::actor_clock::time_point due;
-  for (settle(); clock_.next(due) && due <= end; settle()) {
+  settle();
+  for (uint64_t n = 0; clock_.next(due) && due <= end; ++n) {
+    if (n == timers_max)
+      return false;
     clock_.fire_next();
-    ++fired;
+    if (fired != nullptr)
+      ++*fired;
+    settle();
   }
   clock_.advance_to(end);
-  return fired;
+  return true;
 }
 
 bool virtual_scheduler::run_once() {

@@ -33,6 +33,13 @@ public:
   void schedule_message(time_point t, caf::group, caf::strong_actor_ptr, caf::message) override;
   void cancel_all() override;
 
+  /// The rank of everything that is scheduled in another way: the last one of its instant.
+  static constexpr uint32_t last_rank = (1u << 24) - 1;
+  /// As `schedule_message`, with a place among what falls due at the same instant: a smaller rank
+  /// comes first, and equal ranks come in the order in which they were set.
+  void schedule_ranked(
+    time_point t, uint32_t rank, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content);
+
   /// When the next timer falls due; false when there is none.
   bool next(time_point& due);
   /// Moves the clock to the next timer and fires it. Only after `next` said true.
@@ -52,13 +59,13 @@ private:
   };
   struct slot {
     time_point due;
-    uint64_t seq;
+    /// Rank in the upper 24 bits, then the order in which they were set.
+    uint64_t order;
     timer* what;
   };
-  /// Equal times fire in the order in which they were set.
   struct later {
     bool operator()(const slot& a, const slot& b) const {
-      return a.due != b.due ? a.due > b.due : a.seq > b.seq;
+      return a.due != b.due ? a.due > b.due : a.order > b.order;
     }
   };
   using key = std::pair<uint64_t, uint64_t>;
@@ -69,7 +76,7 @@ private:
   };
   using index = std::unordered_map<key, timer*, key_hash>;
 
-  timer* push(time_point due);
+  timer* push(time_point due, uint32_t rank = last_rank);
   void pop();
   void skip_dead();
   static void drop(index& from, key k);
@@ -106,6 +113,9 @@ public:
   /// Fires everything due up to and including now + `by`; the clock ends there. Returns timers
   /// fired.
   uint64_t run_for(caf::timespan by);
+  /// The same up to and including `end`, but stops early after `timers_max` timers: false, and the
+  /// clock stands at the last one. Adds what has fired to `fired`.
+  bool run_until(caf::actor_clock::time_point end, uint64_t timers_max, uint64_t* fired = nullptr);
   /// Handles one message batch of one actor; false when all are idle.
   bool run_once();
   uint64_t jobs_run() const { return jobs_run_; }

@@ -1,20 +1,25 @@
-// Equal share against rebalancing on a model of agents, in a second: how many leases until 95 % of
-// the final geomean. A statement about this model, not about kernels.
+// The planner's rules on a model of agents: what share of equal share's budget each needs to come
+// to equal share's final geomean, and where it stands on the way. A statement about this model, not
+// about kernels.
 //
-// usage: gristmill-bench-planner-model [SEEDS] [PROBLEMS] [LEASES_PER_PROBLEM]
+// usage: gristmill-bench-planner-model [SEEDS] [PROBLEMS] [LEASES_PER_PROBLEM] [RULE...]
 //
-// The model is simulation/problem_curve.hpp with its defaults; the law of final speed-ups is taken
-// to hold at LEASES_PER_PROBLEM. gamma 2 saturates, gamma 4 does not. Every problem begins with its
-// first correct kernel.
+// Without RULE: all of the house, and the hindsight oracle. The model is
+// simulation/model/problem_curve.hpp with its defaults; the law of final speed-ups is taken to hold
+// at LEASES_PER_PROBLEM. gamma 2 saturates, gamma 4 does not. Every problem begins with its first
+// correct kernel, one lease runs at a time, and every lease costs the same.
 
-#include "planning/allocation/allocation.hpp"
+#include "planning/allocation/allocation_text.hpp"
+#include "simulation/core/oracle_allocation.hpp"
 #include "simulation/model/problem_curve.hpp"
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -22,49 +27,64 @@ using namespace gristmill;
 
 namespace {
 
-struct problem {
-  problem_curve curve;
-  /// Of its own, so that the n-th attempt on it is the same under every rule.
-  counter_stream chance;
+constexpr std::array<double, 4> shares = {0.03, 0.1, 0.3, 1.0};
+
+struct setup {
+  uint64_t seed = 1;
+  uint32_t problems = 235;
+  uint64_t leases = 0;
+  double gamma = 2;
 };
 
-/// Geomean after each lease.
-std::vector<double> play(const allocation_settings& settings, uint64_t seed, uint32_t count,
-  uint64_t leases, double gamma) {
-  std::vector<problem> problems;
-  double sum = 0;
+/// Geomean after each share of the budget, and the leases until it first was at a target.
+struct outcome {
+  std::array<double, shares.size()> at{};
+  double leases_to_target = INFINITY;
+};
+
+outcome play(const std::string& rule, const setup& what, double target_geomean, double limit) {
   learning_law law;
-  law.gamma = gamma;
+  law.gamma = what.gamma;
   final_law target;
-  target.leases = static_cast<double>(leases) / count;
-  for (uint32_t i = 0; i < count; ++i) {
-    problem one{draw_problem(law, target, seed, i), {seed, stream_of(stream_purpose::gain, i)}};
-    one.curve.is_solved = true;
-    sum += one.curve.log_speedup();
-    problems.push_back(one);
+  target.leases = static_cast<double>(what.leases) / what.problems;
+  std::vector<problem_curve> curves;
+  // Of each problem, so that the n-th attempt on it is the same under every rule.
+  std::vector<counter_stream> chance;
+  double sum = 0;
+  for (uint32_t i = 0; i < what.problems; ++i) {
+    curves.push_back(draw_problem(law, target, what.seed, i));
+    curves.back().is_solved = true;
+    chance.emplace_back(what.seed, stream_of(stream_purpose::gain, i));
+    sum += curves.back().log_speedup();
   }
-  auto who = make_allocation(settings, count);
-  for (problem_index p = 0; p < count; ++p)
+  auto who = rule == "oracle" ? make_oracle_allocation(curves, law)
+                              : (*allocation_from_text(rule))(what.problems, true);
+  for (problem_index p = 0; p < what.problems; ++p) {
     who->on_eligible(p, true);
-  std::vector<double> out;
-  for (uint64_t n = 0; n < leases; ++n) {
-    auto at = who->pick(std::chrono::nanoseconds{0})->problem;
-    who->on_given(at);
-    auto& p = problems[at];
+    who->on_headroom(p, std::log(curves[p].headroom) - curves[p].log_speedup());
+  }
+  outcome out;
+  size_t next_share = 0;
+  const double wanted = std::log(target_geomean) * what.problems;
+  const auto most = static_cast<uint64_t>(limit * static_cast<double>(what.leases));
+  for (uint64_t n = 1; n <= most; ++n) {
+    const auto p = who->pick(std::chrono::nanoseconds{0})->problem;
+    who->on_given(p);
     const double gain =
-      p.chance.chance(law.correct) ? try_correct_candidate(p.curve, law, p.chance) : 0;
+      chance[p].chance(law.correct) ? try_correct_candidate(curves[p], law, chance[p]) : 0;
     sum += gain;
-    who->on_finished(at, {24'000'000'000, gain});
-    out.push_back(std::exp(sum / count));
+    if (gain > 0)
+      who->on_headroom(p, std::log(curves[p].headroom) - curves[p].log_speedup());
+    who->on_finished(p, {24'000'000'000, gain});
+    if (out.leases_to_target == INFINITY && sum >= wanted)
+      out.leases_to_target = static_cast<double>(n);
+    if (next_share < shares.size()
+      && n == static_cast<uint64_t>(shares[next_share] * static_cast<double>(what.leases)))
+      out.at[next_share++] = std::exp(sum / what.problems);
+    if (n >= what.leases && out.leases_to_target < INFINITY)
+      break;
   }
   return out;
-}
-
-double first_at(const std::vector<double>& curve, double target) {
-  for (size_t i = 0; i < curve.size(); ++i)
-    if (curve[i] >= target)
-      return static_cast<double>(i + 1);
-  return static_cast<double>(curve.size());
 }
 
 struct spread {
@@ -72,16 +92,19 @@ struct spread {
   double half = 0;
 };
 
-/// 95 % interval, by the normal quantile: for twenty seeds and more.
+/// 95 % interval with the quantile of Student's t for few seeds.
 spread spread_of(const std::vector<double>& x) {
+  static constexpr double t[] = {0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23,
+    2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09};
   spread out;
   for (double v : x)
     out.mean += v / static_cast<double>(x.size());
   double square = 0;
   for (double v : x)
     square += (v - out.mean) * (v - out.mean);
-  auto n = static_cast<double>(x.size());
-  out.half = n > 1 ? 1.96 * std::sqrt(square / (n - 1) / n) : INFINITY;
+  const auto n = x.size();
+  const double quantile = n - 1 < std::size(t) ? t[n - 1] : 2.0;
+  out.half = n > 1 ? quantile * std::sqrt(square / double(n - 1) / double(n)) : INFINITY;
   return out;
 }
 
@@ -89,51 +112,89 @@ uint64_t argument(int argc, char** argv, int i, uint64_t otherwise) {
   return argc > i ? std::strtoull(argv[i], nullptr, 10) : otherwise;
 }
 
+/// What a lease costs the planner: pick, given and finished.
+double ns_per_lease(const std::string& rule, uint32_t problems) {
+  std::vector<problem_curve> curves;
+  learning_law law;
+  for (uint32_t i = 0; i < problems; ++i)
+    curves.push_back(draw_problem(law, {}, 1, i));
+  auto who = rule == "oracle" ? make_oracle_allocation(curves, law)
+                              : (*allocation_from_text(rule))(problems, true);
+  for (problem_index p = 0; p < problems; ++p)
+    who->on_eligible(p, true);
+  constexpr int calls = 300'000;
+  auto round = [&] {
+    for (int i = 0; i < calls; ++i) {
+      const auto p = who->pick(std::chrono::nanoseconds{0})->problem;
+      who->on_given(p);
+      who->on_finished(p, {1, i % 97 == 0 ? 0.01 : 0});
+    }
+  };
+  round();
+  // The process's own time: others may want the processor too.
+  const auto begun = std::clock();
+  round();
+  return static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC * 1e9 / calls;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  auto seeds = argument(argc, argv, 1, 20);
-  auto count = static_cast<uint32_t>(argument(argc, argv, 2, 60));
-  auto leases = argument(argc, argv, 3, 400) * count;
-  std::printf("%llu seeds, %u problems, %llu leases; a MODEL of agents, not kernels\n",
-    static_cast<unsigned long long>(seeds), count, static_cast<unsigned long long>(leases));
-  std::printf("rebalance against equal, leases needed as a ratio, paired (below 1 is better)\n");
-  std::printf("%-6s %-30s %12s %12s %22s %22s\n", "gamma", "rule", "final equal", "final rule",
-    "to 95 % of own final", "to 95 % of equal's");
-  for (double gamma : {2.0, 4.0})
-    for (double floor : {0.0, 0.25, 0.5, 0.75}) {
-      allocation_settings rule{allocation_kind::rebalance, floor, 0.05, 0.1, true};
-      std::vector<double> own;
-      std::vector<double> common;
-      double final_equal = 0;
-      double final_rule = 0;
-      for (uint64_t seed = 1; seed <= seeds; ++seed) {
-        auto equal = play({allocation_kind::equal, 0, 0, 0, true}, seed, count, leases, gamma);
-        auto moved = play(rule, seed, count, leases, gamma);
-        own.push_back(first_at(moved, 0.95 * moved.back()) / first_at(equal, 0.95 * equal.back()));
-        common.push_back(
-          first_at(moved, 0.95 * equal.back()) / first_at(equal, 0.95 * equal.back()));
-        final_equal += equal.back() / static_cast<double>(seeds);
-        final_rule += moved.back() / static_cast<double>(seeds);
+  const auto seeds = argument(argc, argv, 1, 6);
+  const auto problems = static_cast<uint32_t>(argument(argc, argv, 2, 235));
+  const auto leases = argument(argc, argv, 3, 8686) * problems;
+  std::vector<std::string> rules(argv + std::min(argc, 4), argv + argc);
+  if (rules.empty())
+    rules = {"oracle", "round_robin", "greedy", "greedy(prior=0)", "greedy(halflife=20)",
+      "greedy(halflife=1000)", "ucb", "ucb(a=0.01)", "ucb(a=0.003)", "rising", "floor(0.5, rising)",
+      "rebalance", "asha", "floor(0.5, asha)", "gate(0.05, equal)"};
+  for (const auto& rule : rules)
+    if (rule != "oracle")
+      if (auto known = allocation_from_text(rule); !known) {
+        std::fprintf(stderr, "%s\n", known.error().what.c_str());
+        return 2;
       }
-      auto a = spread_of(own);
-      auto b = spread_of(common);
-      auto name = "rebalance(floor=" + std::to_string(floor).substr(0, 4) + ")";
-      std::printf("%-6.0f %-30s %12.3f %12.3f %12.3f +- %-6.3f %12.3f +- %-6.3f\n", gamma,
-        name.c_str(), final_equal, final_rule, a.mean, a.half, b.mean, b.half);
+  std::printf("%llu seeds, %u problems, %llu leases; a MODEL of agents, not kernels\n",
+    static_cast<unsigned long long>(seeds), problems, static_cast<unsigned long long>(leases));
+  std::printf("budget: leases to equal share's final geomean, as a share of equal share's (below 1 "
+              "is better).\nThen the geomean as a ratio to equal share's after a share of the "
+              "budget (above 1 is better).\nMeans of pairs by seed, 95 %% intervals; 2.000 means "
+              "never within twice the budget.\n");
+  for (double gamma : {2.0, 4.0}) {
+    std::vector<outcome> equal;
+    double final_mean = 0;
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      equal.push_back(play("equal", {seed, problems, leases, gamma}, INFINITY, 1));
+      final_mean += equal.back().at.back() / static_cast<double>(seeds);
     }
-  // What a call costs, at the size of the published run.
-  auto who = make_allocation({allocation_kind::rebalance, 0.5, 0.05, 0.1, true}, 235);
-  for (problem_index p = 0; p < 235; ++p)
-    who->on_eligible(p, true);
-  auto begun = std::chrono::steady_clock::now();
-  constexpr int calls = 300'000;
-  for (int i = 0; i < calls; ++i) {
-    auto at = who->pick(std::chrono::nanoseconds{0})->problem;
-    who->on_given(at);
-    who->on_finished(at, {1, i % 97 == 0 ? 0.01 : 0});
+    std::printf("\ngamma %.0f, equal share ends at geomean %.3f\n%-28s %16s", gamma, final_mean,
+      "rule", "budget");
+    for (double share : shares)
+      std::printf("     after %3.0f %%  ", share * 100);
+    std::printf("\n");
+    for (const auto& rule : rules) {
+      std::vector<double> budget;
+      std::array<std::vector<double>, shares.size()> ratio;
+      for (uint64_t seed = 1; seed <= seeds; ++seed) {
+        const auto& fair = equal[seed - 1];
+        const auto got = play(rule, {seed, problems, leases, gamma}, fair.at.back(), 2);
+        budget.push_back(std::min(got.leases_to_target / static_cast<double>(leases), 2.0));
+        for (size_t i = 0; i < shares.size(); ++i)
+          ratio[i].push_back(got.at[i] / fair.at[i]);
+      }
+      auto s = spread_of(budget);
+      std::printf("%-28s  %.3f +- %.3f ", rule.c_str(), s.mean, s.half);
+      for (const auto& r : ratio) {
+        s = spread_of(r);
+        std::printf("  %.3f +- %.3f ", s.mean, s.half);
+      }
+      std::printf("\n");
+      std::fflush(stdout);
+    }
   }
-  auto ns =
-    std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begun).count();
-  std::printf("pick, given and finished over 235 problems: %.0f ns a lease\n", ns / calls);
+  std::printf("\nns a lease (pick, given, finished)%12s%12s\n", "P = 235", "P = 10,000");
+  rules.insert(rules.begin(), "equal");
+  for (const auto& rule : rules)
+    std::printf(
+      "%-34s%12.0f%12.0f\n", rule.c_str(), ns_per_lease(rule, 235), ns_per_lease(rule, 10'000));
 }

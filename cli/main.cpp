@@ -1,4 +1,5 @@
 #include "cli/verb.hpp"
+#include "gpu/planner/external_allocation.hpp"
 #include "protocol/nearest.hpp"
 
 #include <CLI/CLI.hpp>
@@ -78,6 +79,7 @@ void refuse_values_of_flags(CLI::App& app) {
 }
 
 exit_code dispatch(int argc, char** argv) {
+  install_external_planner();
   CLI::App app{"A multi-agent runtime that optimises GPU kernels.", "gristmill"};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("gristmill ") + GRISTMILL_VERSION);
@@ -100,7 +102,12 @@ exit_code dispatch(int argc, char** argv) {
   add_lease_verb(app, all);
   add_leases_verb(app, all);
   add_score_verb(app, all);
+  add_selfcheck_verb(app, all);
   add_export_verb(app, all);
+  add_simulate_verb(app, all);
+  add_sweep_verb(app, all);
+  add_replay_verb(app, all);
+  add_import_trace_verb(app, all);
 
   refuse_values_of_flags(app);
 

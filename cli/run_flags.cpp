@@ -1,5 +1,6 @@
 #include "cli/verb.hpp"
 #include "gpu/lease/policy.hpp"
+#include "planning/allocation/allocation_text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -25,10 +26,11 @@ struct run_flags {
   bool keep_going = false;
 };
 
-/// "fifo: …" a line for each policy, with its parameters.
-std::string catalogue_text() {
+/// "fifo: …" a line for each policy or rule, with its parameters.
+template <class Catalogue>
+std::string catalogue_text(const Catalogue& all) {
   std::string out;
-  for (const auto& policy : policy_catalogue()) {
+  for (const auto& policy : all) {
     out += "  " + policy.name;
     for (size_t i = 0; i < policy.parameters.size(); ++i) {
       const auto& p = policy.parameters[i];
@@ -36,6 +38,8 @@ std::string catalogue_text() {
       if (!p.fallback.empty())
         out += "=" + p.fallback;
     }
+    if constexpr (requires { policy.has_inner; })
+      out += policy.has_inner ? ", RULE" : "";
     out += (policy.parameters.empty() ? "" : ")") + std::string(": ") + policy.what + "\n";
   }
   return out;
@@ -70,10 +74,11 @@ void add_run(CLI::App& app, run_flags& flags) {
   app.add_option("--lease-policy", s.lease_policy,
     "who gets a free GPU: one policy, or a tree such as 'stride(by=problem)/fifo' "
     "(docs/lease-policies.md)\n"
-      + catalogue_text());
+      + catalogue_text(policy_catalogue()));
   app.add_option("--planner", s.planner,
-    "which problem gets the next attempt: equal, or rebalance(floor=0.5, gate=0.05, prior=0.1) "
-    "(docs/planner.md)");
+    "which problem gets the next attempt: one rule, or one within others such as "
+    "'gate(0.05, floor(0.5, ucb))' (docs/planner.md)\n"
+      + catalogue_text(allocation_catalogue()));
   app.add_option("--config", flags.config, "settings from a TOML file");
 }
 

@@ -1,12 +1,12 @@
 #include "cli/run_setup.hpp"
 
 #include "actors/candidate.hpp"
-#include "actors/planner_text.hpp"
 #include "cli/commands.hpp"
 #include "gpu/lease/policy.hpp"
 #include "gpu/mock/profile.hpp"
 #include "journal/hash.hpp"
 #include "kernels/builtin.hpp"
+#include "planning/allocation/allocation_text.hpp"
 #include "protocol/bounds.hpp"
 #include "protocol/nearest.hpp"
 
@@ -396,10 +396,10 @@ result<run_setup> check_settings(const run_settings& settings) {
       return policy ? check{} : check{pass(policy)};
     },
     [&]() -> check {
-      auto rule = planner_from_text(s.planner);
+      auto rule = allocation_from_text(s.planner);
       if (!rule)
-        return pass(rule);
-      setup.allocation = *rule;
+        return fail(rule.error().code, "--planner: " + rule.error().what);
+      setup.allocation = std::move(*rule);
       return {};
     },
     [&]() -> check {

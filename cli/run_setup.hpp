@@ -33,7 +33,7 @@ struct run_setup {
   budget limits;
   /// No kernel runs: sleep devices and the sleep proposer.
   bool rehearsal = false;
-  allocation_settings allocation;
+  allocation_factory allocation;
   /// Given by file, by problem.
   std::vector<portfolio_problem> problems;
   /// SHA-256 of definition and workloads of each problem that is a folder; "" for a built-in one.

@@ -33,8 +33,8 @@ struct portfolio_config {
   /// this machine's processors, so sharing by it would make the order of attempts, and with it what
   /// a budget of attempts buys, differ from run to run.
   bool share_by_attempts = false;
-  /// Which problem gets the next attempt; `by_attempts` is set from `share_by_attempts`.
-  allocation_settings allocation;
+  /// Which problem gets the next attempt; without one equal share.
+  allocation_factory allocation;
   /// Notes of workers who left that a problem keeps, and bytes of each.
   uint32_t notes_max = 8;
   uint32_t note_bytes_max = 200;

@@ -123,7 +123,7 @@ void broker_core::perform(lease_actions& actions, nanoseconds now) {
       on_revoke(action.revoke, now);
       break;
     case lease_action_kind::reserve: {
-      auto entry = std::move(action.entry);
+      auto entry = action.entry.take();
       auto& reserved = memory_.tokens[slots_[action.reserve.gpu].device.name];
       const auto before = std::exchange(reserved, action.reserve.last);
       // Only a token whose block is on the disk is ever granted.
@@ -139,7 +139,7 @@ void broker_core::perform(lease_actions& actions, nanoseconds now) {
       break;
     }
     case lease_action_kind::log:
-      outside_.note(std::move(action.entry));
+      outside_.note(action.entry.take());
       changed_ = true;
       break;
     case lease_action_kind::probe:

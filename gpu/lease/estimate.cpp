@@ -1,7 +1,10 @@
 #include "gpu/lease/estimate.hpp"
 
 #include <algorithm>
-#include <queue>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace gristmill {
 
@@ -15,59 +18,90 @@ void learn(nanoseconds& average, nanoseconds value) {
   average = average == nanoseconds{0} ? value : average + (value - average) / 4;
 }
 
-} // namespace
-
-flow_ledger::record& flow_ledger::touch(const lease_flow& flow) {
-  auto it = flows_.find(flow);
-  if (it == flows_.end()) {
-    if (!flows_.empty() && flows_.size() >= flows_max_) {
-      flows_.erase(by_age_.begin()->second);
-      by_age_.erase(by_age_.begin());
-    }
-    it = flows_.try_emplace(flow).first;
-    it->second.usage.flow = flow;
-  } else {
-    by_age_.erase({it->second.touched, flow});
-  }
-  it->second.touched = ++clock_;
-  by_age_.insert({clock_, flow});
-  return it->second;
+uint64_t hash_of(const lease_flow& flow) {
+  std::hash<std::string_view> hash;
+  return mixed(hash(flow.problem)) + hash(flow.agent);
 }
 
-void flow_ledger::on_grant(const lease_flow& flow, uint32_t weight, nanoseconds now) {
-  auto& r = touch(flow);
+} // namespace
+
+uint32_t flow_ledger::find(const lease_flow& flow) const {
+  return by_flow_.find(
+    hash_of(flow), [&](uint32_t slot) { return records_[slot].usage.flow == flow; });
+}
+
+void flow_ledger::leave_row(uint32_t slot) {
+  const auto& r = records_[slot];
+  (r.older == flat_index::none ? oldest_ : records_[r.older].newer) = r.newer;
+  (r.newer == flat_index::none ? newest_ : records_[r.newer].older) = r.older;
+}
+
+uint32_t flow_ledger::touch(const lease_flow& flow, uint32_t hint) {
+  auto slot = hint < records_.size() && records_[hint].usage.flow == flow ? hint : find(flow);
+  if (slot != flat_index::none) {
+    if (slot == newest_)
+      return slot;
+    leave_row(slot);
+  } else {
+    slot = static_cast<uint32_t>(records_.size());
+    if (records_.empty() || records_.size() < flows_max_) {
+      records_.emplace_back();
+    } else {
+      slot = oldest_;
+      by_flow_.erase(hash_of(records_[slot].usage.flow), slot);
+      leave_row(slot);
+      records_[slot] = {};
+    }
+    records_[slot].usage.flow = flow;
+    by_flow_.insert(hash_of(flow), slot);
+  }
+  records_[slot].older = newest_;
+  records_[slot].newer = flat_index::none;
+  (newest_ == flat_index::none ? oldest_ : records_[newest_].newer) = slot;
+  newest_ = slot;
+  return slot;
+}
+
+uint32_t flow_ledger::on_grant(const lease_flow& flow, uint32_t weight, nanoseconds now) {
+  auto slot = touch(flow, flat_index::none);
+  auto& r = records_[slot];
   r.usage.weight = weight;
   ++r.usage.leases;
   r.last_grant = now;
+  return slot;
 }
 
-void flow_ledger::on_held(const lease_flow& flow, lease_class what, nanoseconds held) {
-  learn(touch(flow).hold[static_cast<size_t>(what)], held);
+void flow_ledger::on_held(
+  const lease_flow& flow, lease_class what, nanoseconds held, uint32_t hint) {
+  learn(records_[touch(flow, hint)].hold[static_cast<size_t>(what)], held);
   learn(everybody_[static_cast<size_t>(what)], held);
 }
 
-void flow_ledger::on_charge(const lease_flow& flow, nanoseconds held) {
-  touch(flow).usage.held_ns += static_cast<uint64_t>(std::max<int64_t>(held.count(), 0));
+void flow_ledger::on_charge(const lease_flow& flow, nanoseconds held, uint32_t hint) {
+  records_[touch(flow, hint)].usage.held_ns +=
+    static_cast<uint64_t>(std::max<int64_t>(held.count(), 0));
 }
 
 nanoseconds flow_ledger::expected_hold(
   const lease_flow& flow, lease_class what, nanoseconds claimed) const {
   auto index = static_cast<size_t>(what);
-  if (auto it = flows_.find(flow); it != flows_.end() && it->second.hold[index] != nanoseconds{0})
-    return it->second.hold[index];
+  if (auto slot = find(flow);
+      slot != flat_index::none && records_[slot].hold[index] != nanoseconds{0})
+    return records_[slot].hold[index];
   return everybody_[index] != nanoseconds{0} ? everybody_[index] : claimed;
 }
 
 nanoseconds flow_ledger::last_grant(const lease_flow& flow) const {
-  auto it = flows_.find(flow);
-  return it == flows_.end() ? nanoseconds::min() : it->second.last_grant;
+  auto slot = find(flow);
+  return slot == flat_index::none ? nanoseconds::min() : records_[slot].last_grant;
 }
 
 std::vector<flow_usage> flow_ledger::usage() const {
   std::vector<flow_usage> out;
-  out.reserve(flows_.size());
-  for (const auto& [flow, r] : flows_)
+  out.reserve(records_.size());
+  for (const auto& r : records_)
     out.push_back(r.usage);
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.flow < b.flow; });
   return out;
 }
 

@@ -1,14 +1,12 @@
 #pragma once
 
+#include "gpu/lease/flat_index.hpp"
 #include "gpu/lease/policy.hpp"
 #include "messages/lease.hpp"
 
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 namespace gristmill {
@@ -20,11 +18,15 @@ class flow_ledger {
 public:
   explicit flow_ledger(uint32_t flows_max = 4096) : flows_max_(flows_max) {}
 
-  void on_grant(const lease_flow& flow, uint32_t weight, std::chrono::nanoseconds now);
+  /// Answers where the flow is found faster than by its name, while it is remembered: `hint`
+  /// below. A wrong one does no harm.
+  uint32_t on_grant(const lease_flow& flow, uint32_t weight, std::chrono::nanoseconds now);
   /// A lease that ran has ended; `held` is grant to verified, so the hand-over is part of it.
-  void on_held(const lease_flow& flow, lease_class what, std::chrono::nanoseconds held);
+  void on_held(const lease_flow& flow, lease_class what, std::chrono::nanoseconds held,
+    uint32_t hint = flat_index::none);
   /// A lease has been charged to the flow, whether it ran or not.
-  void on_charge(const lease_flow& flow, std::chrono::nanoseconds held);
+  void on_charge(
+    const lease_flow& flow, std::chrono::nanoseconds held, uint32_t hint = flat_index::none);
 
   /// What the flow needed lately for this class, else what everybody needed, else `claimed`, which
   /// is what the asker says.
@@ -42,15 +44,21 @@ private:
     flow_usage usage;
     std::array<std::chrono::nanoseconds, 5> hold{};
     std::chrono::nanoseconds last_grant = std::chrono::nanoseconds::min();
-    uint64_t touched = 0;
+    /// Neighbours in the order in which flows were served last.
+    uint32_t older = flat_index::none;
+    uint32_t newer = flat_index::none;
   };
 
-  record& touch(const lease_flow& flow);
+  uint32_t find(const lease_flow& flow) const;
+  /// The record of the flow, made where there is none; from now on it is the newest.
+  uint32_t touch(const lease_flow& flow, uint32_t hint);
+  void leave_row(uint32_t slot);
 
   uint32_t flows_max_;
-  uint64_t clock_ = 0;
-  std::map<lease_flow, record> flows_;
-  std::set<std::pair<uint64_t, lease_flow>> by_age_;
+  std::vector<record> records_;
+  flat_index by_flow_;
+  uint32_t oldest_ = flat_index::none;
+  uint32_t newest_ = flat_index::none;
   std::array<std::chrono::nanoseconds, 5> everybody_{};
 };
 

@@ -144,7 +144,7 @@ private:
   std::string_view rest_;
 };
 
-bool read_answer(std::string_view line, external_answer& out) {
+bool read_answer(std::string_view line, std::string_view number_key, external_answer& out) {
   answer_reader in(line);
   if (!in.take("{"))
     return false;
@@ -158,7 +158,7 @@ bool read_answer(std::string_view line, external_answer& out) {
       has_id = true;
       if (!in.natural(out.id))
         return false;
-    } else if (key == "ticket" && !has_ticket) {
+    } else if (key == number_key && !has_ticket) {
       has_ticket = true;
       if (in.take("null"))
         continue;
@@ -240,14 +240,15 @@ std::string external_save(uint64_t id) {
   return fmt::format(R"({{"event":"save","id":{}}})", id);
 }
 
-result<external_answer> parse_external_answer(std::string_view line) {
+result<external_answer> parse_external_answer(std::string_view line, std::string_view number_key) {
   external_answer out;
   if (line.size() > external_line_bytes_max)
     return fail(errc::invalid_input,
       fmt::format("answers a line of more than {} bytes", external_line_bytes_max));
-  if (!read_answer(line, out))
+  if (!read_answer(line, number_key, out))
     return fail(errc::invalid_input,
-      fmt::format("answers '{}', which is not an object of id, ticket and state", shown(line)));
+      fmt::format(
+        "answers '{}', which is not an object of id, {} and state", shown(line), number_key));
   return out;
 }
 

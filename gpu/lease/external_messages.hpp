@@ -38,8 +38,10 @@ struct external_answer {
 };
 
 /// Reads one line: a JSON object whose keys are id (needed), ticket and state, each once, with a
-/// whole number, a whole number or null, and a string. Errors: `invalid_input`.
-result<external_answer> parse_external_answer(std::string_view line);
+/// whole number, a whole number or null, and a string. `number_key` stands in place of ticket, for
+/// other protocols. Errors: `invalid_input`.
+result<external_answer> parse_external_answer(
+  std::string_view line, std::string_view number_key = "ticket");
 
 /// A JSON string, with its quotes; bytes that are no UTF-8 become U+FFFD.
 std::string json_quoted(std::string_view text);

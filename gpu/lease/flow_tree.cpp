@@ -1,6 +1,7 @@
 #include "gpu/lease/flow_tree.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 namespace gristmill {
@@ -9,6 +10,23 @@ namespace {
 
 /// More idle flows than this are not remembered, whatever the rule would lose by it.
 constexpr size_t flows_max = 65'536;
+
+/// What a fifo policy saves: it has no state.
+constexpr std::string_view fifo_state = "fifo 1\n";
+
+uint64_t hash_of(std::string_view name) {
+  return std::hash<std::string_view>{}(name);
+}
+
+const std::string& class_name(lease_class what) {
+  static const auto names = [] {
+    std::array<std::string, 256> all;
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = to_string(static_cast<lease_class>(i));
+    return all;
+  }();
+  return names[static_cast<uint8_t>(what)];
+}
 
 } // namespace
 
@@ -28,10 +46,10 @@ flow_tree::flow_tree(std::string label, flow_part by, std::shared_ptr<const flow
   std::shared_ptr<const child_factory> make_child)
   : label_(std::move(label)), by_(by), rule_(std::move(rule)), make_child_(std::move(make_child)) {}
 
-std::string flow_tree::flow_of(const waiter& w) const {
+std::string_view flow_tree::flow_of(const waiter& w) const {
   switch (by_) {
   case flow_part::klass:
-    return to_string(w.what);
+    return class_name(w.what);
   case flow_part::problem:
     return w.flow.problem;
   case flow_part::agent:
@@ -40,146 +58,218 @@ std::string flow_tree::flow_of(const waiter& w) const {
   return {};
 }
 
-flow_tree::flow_map::iterator flow_tree::flow_named(const std::string& name) {
-  auto [it, is_new] = flows_.try_emplace(name);
-  if (is_new)
-    it->second.child.policy = (*make_child_)();
-  return it;
+// --- slots -----------------------------------------------------------------------------------
+
+uint32_t flow_tree::find_flow(std::string_view name) const {
+  return by_name_.find(hash_of(name), [&](uint32_t flow) { return flows_[flow].name == name; });
 }
 
-void flow_tree::reorder(flow_map::iterator flow) {
-  auto& [name, f] = *flow;
-  for (auto& [need, queue] : f.waiting) {
-    const auto& [ticket, arrived] = *queue.tickets.begin();
-    auto key = rule_->key(f.account, name, {ticket, arrived});
-    if (key == queue.key)
+uint32_t flow_tree::flow_named(std::string_view name) {
+  auto flow = find_flow(name);
+  if (flow != flat_index::none)
+    return flow;
+  flow = static_cast<uint32_t>(flows_.size());
+  if (vacant_flows_.empty()) {
+    flows_.emplace_back();
+  } else {
+    flow = vacant_flows_.back();
+    vacant_flows_.pop_back();
+  }
+  flows_[flow].name = name;
+  flows_[flow].used = true;
+  if (make_child_)
+    flows_[flow].child.policy = (*make_child_)();
+  by_name_.insert(hash_of(name), flow);
+  return flow;
+}
+
+void flow_tree::forget_flow(uint32_t flow) {
+  by_name_.erase(hash_of(flows_[flow].name), flow);
+  flows_[flow] = {};
+  vacant_flows_.push_back(flow);
+}
+
+void flow_tree::forget_ticket(uint64_t ticket, uint32_t slot) {
+  by_ticket_.erase(mixed(ticket), slot);
+  tickets_[slot].running = false;
+  vacant_tickets_.push_back(slot);
+}
+
+std::vector<uint32_t> flow_tree::sorted_flows() const {
+  std::vector<uint32_t> out;
+  out.reserve(by_name_.size());
+  for (uint32_t flow = 0; flow < flows_.size(); ++flow)
+    if (flows_[flow].used)
+      out.push_back(flow);
+  std::sort(out.begin(), out.end(),
+    [this](uint32_t a, uint32_t b) { return flows_[a].name < flows_[b].name; });
+  return out;
+}
+
+// --- queues ----------------------------------------------------------------------------------
+
+flow_tree::need_queue& flow_tree::queue_of(flow_entry& f, need_id need) {
+  for (auto& queue : f.queues)
+    if (queue.need == need)
+      return queue;
+  return f.queues.emplace_back(need_queue{need, {}});
+}
+
+indexed_heap<flow_key>& flow_tree::order_of(need_id need) {
+  for (auto& order : ready_)
+    if (order.need == need)
+      return order.flows;
+  return ready_.emplace_back(need_order{need, {}}).flows;
+}
+
+void flow_tree::reorder(uint32_t flow) {
+  auto& f = flows_[flow];
+  for (auto& queue : f.queues) {
+    if (queue.tickets.empty())
       continue;
-    auto& order = ready_[need];
-    auto node = order.extract({queue.key, name});
-    queue.key = key;
-    if (node.empty()) {
-      order.emplace(key, name);
-    } else {
-      node.value().first = key;
-      order.insert(std::move(node));
-    }
+    const auto& [ticket, arrived] = queue.tickets.front().key;
+    auto key = rule_->key(f.account, f.name, {ticket, arrived});
+    auto& order = order_of(queue.need);
+    if (auto before = order.key_of(flow); before == nullptr || *before != key)
+      order.set(flow, key, goes_before());
   }
 }
 
 void flow_tree::on_request(const waiter& w) {
-  auto [ticket, is_new] = tickets_.try_emplace(w.ticket);
-  if (!is_new)
+  if (find_ticket(w.ticket) != flat_index::none)
     return;
   auto flow = flow_named(flow_of(w));
-  auto& [name, f] = *flow;
-  ticket->second = {name, w.need, {w.est_hold, w.weight, {}, 0}, false};
-  f.account.weight = std::max<uint32_t>(w.weight, 1);
-  if (f.waiting.empty())
-    rule_->on_join(clock_, f.account);
-  auto [queue, first] = f.waiting.try_emplace(w.need);
-  queue->second.tickets.emplace(w.ticket, w.arrived);
-  if (first) {
-    const auto& [oldest, arrived] = *queue->second.tickets.begin();
-    queue->second.key = rule_->key(f.account, name, {oldest, arrived});
-    ready_[w.need].emplace(queue->second.key, name);
+  auto& f = flows_[flow];
+  auto slot = static_cast<uint32_t>(tickets_.size());
+  if (vacant_tickets_.empty()) {
+    tickets_.emplace_back();
+  } else {
+    slot = vacant_tickets_.back();
+    vacant_tickets_.pop_back();
   }
+  auto& ticket = tickets_[slot];
+  ticket.flow = flow;
+  ticket.need = w.need;
+  ticket.lease = {w.est_hold, w.weight, {}, 0};
+  by_ticket_.insert(mixed(w.ticket), slot);
+  f.account.weight = std::max<uint32_t>(w.weight, 1);
+  if (f.waiting == 0)
+    rule_->on_join(clock_, f.account);
+  ++f.waiting;
+  queue_of(f, w.need).tickets.push({{w.ticket, w.arrived}, slot, ticket.version});
   reorder(flow);
-  f.child.policy->on_request(w);
+  if (f.child.policy)
+    f.child.policy->on_request(w);
 }
 
-void flow_tree::leave_queue(flow_map::iterator flow, uint64_t ticket, need_id need) {
-  auto& [name, f] = *flow;
-  auto queue = f.waiting.find(need);
-  queue->second.tickets.erase(ticket);
-  if (!queue->second.tickets.empty())
-    return;
-  auto order = ready_.find(need);
-  order->second.erase({queue->second.key, name});
-  if (order->second.empty())
-    ready_.erase(order);
-  f.waiting.erase(queue);
+void flow_tree::leave_queue(ticket_entry& ticket) {
+  auto& f = flows_[ticket.flow];
+  ++ticket.version;
+  --f.waiting;
+  auto& queue = queue_of(f, ticket.need).tickets;
+  queue.removed([&](const auto& e) { return tickets_[e.slot].version == e.version; });
+  if (queue.empty())
+    order_of(ticket.need).erase(ticket.flow, goes_before());
 }
 
 void flow_tree::on_cancel(uint64_t ticket) {
-  auto it = tickets_.find(ticket);
-  if (it == tickets_.end() || it->second.running)
+  auto slot = find_ticket(ticket);
+  if (slot == flat_index::none || tickets_[slot].running)
     return;
-  auto flow = flow_named(it->second.flow);
-  leave_queue(flow, ticket, it->second.need);
-  flow->second.child.policy->on_cancel(ticket);
+  auto flow = tickets_[slot].flow;
+  leave_queue(tickets_[slot]);
+  if (auto& child = flows_[flow].child.policy)
+    child->on_cancel(ticket);
   reorder(flow);
-  tickets_.erase(it);
+  forget_ticket(ticket, slot);
   forget_idle_flows();
 }
 
 void flow_tree::on_grant(uint64_t ticket, uint32_t gpu, std::chrono::nanoseconds now) {
-  auto it = tickets_.find(ticket);
-  if (it == tickets_.end() || it->second.running)
+  auto slot = find_ticket(ticket);
+  if (slot == flat_index::none || tickets_[slot].running)
     return;
-  auto& entry = it->second;
-  auto flow = flow_named(entry.flow);
-  auto& f = flow->second;
-  auto key = f.waiting.at(entry.need).key;
-  leave_queue(flow, ticket, entry.need);
+  auto& entry = tickets_[slot];
+  auto& f = flows_[entry.flow];
+  auto key = *order_of(entry.need).key_of(entry.flow);
+  leave_queue(entry);
   entry.running = true;
   ++f.running;
   entry.lease.granted_at = now;
   entry.lease.charged = rule_->on_grant(clock_, f.account, entry.lease, key);
-  reorder(flow);
-  f.child.policy->on_grant(ticket, gpu, now);
+  reorder(entry.flow);
+  if (f.child.policy)
+    f.child.policy->on_grant(ticket, gpu, now);
 }
 
 void flow_tree::on_release(
   const lease_usage& usage, std::string_view reason, std::chrono::nanoseconds now) {
-  auto it = tickets_.find(usage.ticket);
-  if (it == tickets_.end() || !it->second.running)
+  auto slot = find_ticket(usage.ticket);
+  if (slot == flat_index::none || !tickets_[slot].running)
     return;
-  auto flow = flow_named(it->second.flow);
-  auto& f = flow->second;
+  auto flow = tickets_[slot].flow;
+  auto& f = flows_[flow];
   --f.running;
-  rule_->on_release(clock_, f.account, it->second.lease, usage.held, now);
+  rule_->on_release(clock_, f.account, tickets_[slot].lease, usage.held, now);
   reorder(flow);
-  f.child.policy->on_release(usage, reason, now);
-  tickets_.erase(it);
+  if (f.child.policy)
+    f.child.policy->on_release(usage, reason, now);
+  forget_ticket(usage.ticket, slot);
   forget_idle_flows();
 }
 
 std::optional<uint64_t> flow_tree::pick(const gpu_offer& offer, std::chrono::nanoseconds now) {
-  const std::pair<flow_key, std::string>* best = nullptr;
-  for (const auto& [need, order] : ready_)
-    if ((offer.fits >> need & 1) != 0 && (best == nullptr || *order.begin() < *best))
-      best = &*order.begin();
+  const indexed_heap<flow_key>::item* best = nullptr;
+  auto before = goes_before();
+  for (const auto& [need, order] : ready_) {
+    if ((offer.fits >> need & 1) == 0 || order.empty())
+      continue;
+    const auto& first = order.top();
+    if (best == nullptr || before(first.key, first.id, best->key, best->id))
+      best = &first;
+  }
   if (best == nullptr)
     return std::nullopt;
   // Something of this flow fits, so its policy names somebody.
-  return flows_.find(best->second)->second.child.policy->pick(offer, now);
+  const auto& f = flows_[best->id];
+  if (f.child.policy)
+    return f.child.policy->pick(offer, now);
+  std::optional<uint64_t> oldest;
+  for (const auto& queue : f.queues)
+    if ((offer.fits >> queue.need & 1) != 0 && !queue.tickets.empty())
+      oldest = std::min(oldest.value_or(UINT64_MAX), queue.tickets.front().key.first);
+  return oldest;
 }
 
 void flow_tree::forget_idle_flows() {
-  if (flows_.size() < sweep_at_)
+  if (by_name_.size() < sweep_at_)
     return;
-  auto idle = [](const flow_entry& f) { return f.waiting.empty() && f.running == 0; };
-  std::erase_if(flows_, [&](const auto& item) {
-    return idle(item.second) && rule_->forgettable(clock_, item.second.account);
-  });
-  if (flows_.size() >= flows_max) {
+  for (auto flow : sorted_flows())
+    if (idle(flows_[flow]) && rule_->forgettable(clock_, flows_[flow].account))
+      forget_flow(flow);
+  if (by_name_.size() >= flows_max) {
     // The smaller the account, the less it differs from a newcomer's.
-    std::vector<std::pair<wide, std::string>> left;
-    for (const auto& [name, f] : flows_)
-      if (idle(f))
-        left.emplace_back(f.account.value, name);
-    std::sort(left.begin(), left.end());
-    left.resize(std::min(left.size(), flows_.size() - flows_max / 2));
-    for (const auto& [value, name] : left)
-      flows_.erase(name);
+    std::vector<uint32_t> left;
+    for (auto flow : sorted_flows())
+      if (idle(flows_[flow]))
+        left.push_back(flow);
+    std::stable_sort(left.begin(), left.end(),
+      [this](uint32_t a, uint32_t b) { return flows_[a].account.value < flows_[b].account.value; });
+    left.resize(std::min(left.size(), by_name_.size() - flows_max / 2));
+    for (auto flow : left)
+      forget_flow(flow);
   }
   sweep_at_ =
-    std::clamp<size_t>(2 * flows_.size(), 4096, std::max(flows_max, flows_.size() + 4096));
+    std::clamp<size_t>(2 * by_name_.size(), 4096, std::max(flows_max, by_name_.size() + 4096));
 }
+
+// --- copies and the saved state ---------------------------------------------------------------
 
 std::unique_ptr<lease_policy> flow_tree::clone() const {
   // The children are all of one kind.
-  if (!flows_.empty() && flows_.begin()->second.child.policy->clone() == nullptr)
+  auto any = std::find_if(
+    flows_.begin(), flows_.end(), [](const flow_entry& f) { return f.child.policy != nullptr; });
+  if (any != flows_.end() && any->child.policy->clone() == nullptr)
     return nullptr;
   return std::make_unique<flow_tree>(*this);
 }
@@ -190,10 +280,11 @@ std::string flow_tree::header() const {
 
 std::string flow_tree::save() const {
   std::string out = fmt::format(
-    "level 1 {} {} {} {}\n", header(), state_number(clock_.value), clock_.count, flows_.size());
-  for (const auto& [name, f] : flows_) {
-    auto child = f.child.policy->save();
-    out += fmt::format("flow {} {} {} {} {}\n", state_hex(name), state_number(f.account.value),
+    "level 1 {} {} {} {}\n", header(), state_number(clock_.value), clock_.count, by_name_.size());
+  for (auto flow : sorted_flows()) {
+    const auto& f = flows_[flow];
+    auto child = f.child.policy ? f.child.policy->save() : std::string{fifo_state};
+    out += fmt::format("flow {} {} {} {} {}\n", state_hex(f.name), state_number(f.account.value),
       f.account.turn, f.account.weight, child.size());
     out += child;
     out += '\n';
@@ -202,7 +293,7 @@ std::string flow_tree::save() const {
 }
 
 result<void> flow_tree::load(std::string_view text) {
-  if (!tickets_.empty())
+  if (by_ticket_.size() != 0)
     return fail(errc::refused,
       fmt::format(
         "the state of lease policy '{}' is loaded before any request", label_.substr(0, 80)));
@@ -215,7 +306,8 @@ result<void> flow_tree::load(std::string_view text) {
   auto flow_count = in.natural(uint64_t{1} << 24);
   if (!value || !count || !flow_count || !in.line_done())
     return bad();
-  flow_map flows;
+  // Into a level of its own: this one stays as it was when the text turns out to be damaged.
+  flow_tree loaded(label_, by_, rule_, make_child_);
   for (uint64_t i = 0; i < *flow_count; ++i) {
     if (!in.next_line() || !in.word("flow"))
       return bad();
@@ -227,18 +319,23 @@ result<void> flow_tree::load(std::string_view text) {
     if (!name || !charged || !turn || !weight || *weight == 0 || !bytes || !in.line_done())
       return bad();
     auto child = in.block(*bytes);
-    auto [flow, is_new] = flows.try_emplace(*name);
-    if (!child || !is_new)
+    if (!child || loaded.find_flow(*name) != flat_index::none)
       return bad();
-    flow->second.account = {*charged, *turn, static_cast<uint32_t>(*weight)};
-    flow->second.child.policy = (*make_child_)();
-    if (auto loaded = flow->second.child.policy->load(*child); !loaded)
-      return loaded;
+    auto& flow = loaded.flows_[loaded.flow_named(*name)];
+    flow.account = {*charged, *turn, static_cast<uint32_t>(*weight)};
+    if (flow.child.policy) {
+      if (auto good = flow.child.policy->load(*child); !good)
+        return good;
+    } else if (*child != fifo_state) {
+      return bad();
+    }
   }
   if (!in.at_end())
     return bad();
   clock_ = {*value, *count};
-  flows_ = std::move(flows);
+  flows_ = std::move(loaded.flows_);
+  vacant_flows_.clear();
+  by_name_ = std::move(loaded.by_name_);
   return {};
 }
 

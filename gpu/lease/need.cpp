@@ -138,44 +138,75 @@ bool fits(const gpu_need& need, const gpu_attributes& gpu) {
     && need.memory_min <= gpu.memory_bytes;
 }
 
+bool satisfies(
+  const gpu_attributes& attributes, uint32_t gpu, const gpu_need& need, uint32_t excluded) {
+  return gpu != excluded && fits(need, attributes);
+}
+
+// A need that comes back gets the number that it would get if it had been forgotten: the lowest.
+// When that is the one which it had last, all that is known of the number still holds.
 result<need_index::acquired> need_index::acquire(const gpu_need& need, uint32_t excluded_gpu) {
   if (need == gpu_need{} && excluded_gpu == nothing_excluded)
     return acquired{};
   key what{need, excluded_gpu};
-  if (auto it = ids_.find(what); it != ids_.end()) {
-    ++entries_[it->second].users;
-    return acquired{it->second, false};
+  auto free = lowest_free();
+  auto known = ids_.find(what);
+  if (known != ids_.end() && (entries_[known->second].users != 0 || known->second == free)) {
+    ++entries_[known->second].users;
+    in_use_ |= need_set{1} << known->second;
+    return acquired{known->second, false};
   }
-  for (need_id id = 1; id < needs_max; ++id)
-    if (entries_[id].users == 0) {
-      entries_[id] = {what, 1};
-      ids_[what] = id;
-      return acquired{id, true};
-    }
-  return fail(errc::queue_full,
-    fmt::format("requests with {} different needs wait already, which is all that the broker tells "
-                "apart; ask again later, or with one of the needs that others use",
-      needs_max - 1));
+  if (free >= needs_max)
+    return fail(errc::queue_full,
+      fmt::format(
+        "requests with {} different needs wait already, which is all that the broker tells "
+        "apart; ask again later, or with one of the needs that others use",
+        needs_max - 1));
+  auto& e = entries_[free];
+  if (auto old = ids_.find(e.what); old != ids_.end() && old->second == free)
+    ids_.erase(old);
+  e = {what, 1, e.stamp + 1};
+  in_use_ |= need_set{1} << free;
+  ids_[what] = free;
+  return acquired{free, true};
+}
+
+bool need_index::acquire_again(need_id id, uint64_t stamp) {
+  auto& e = entries_[id];
+  if (id == any_need || e.stamp != stamp || (e.users == 0 && id != lowest_free()))
+    return false;
+  ++e.users;
+  in_use_ |= need_set{1} << id;
+  return true;
 }
 
 void need_index::release(need_id id) {
   if (id == any_need || id >= needs_max || entries_[id].users == 0)
     return;
   if (--entries_[id].users == 0)
-    ids_.erase(entries_[id].what);
+    in_use_ &= ~(need_set{1} << id);
+}
+
+void need_index::forget_unused() {
+  for (need_id id = 1; id < needs_max; ++id)
+    if (auto& e = entries_[id]; e.users == 0) {
+      if (auto old = ids_.find(e.what); old != ids_.end() && old->second == id)
+        ids_.erase(old);
+      e = {{{}, nothing_excluded}, 0, e.stamp + 1};
+    }
 }
 
 bool need_index::satisfied(need_id id, uint32_t gpu, const gpu_attributes& attributes) const {
   if (id == any_need)
     return true;
   const auto& what = entries_[id].what;
-  return entries_[id].users != 0 && what.second != gpu && fits(what.first, attributes);
+  return entries_[id].users != 0 && satisfies(attributes, gpu, what.first, what.second);
 }
 
 need_set need_index::fits_of(uint32_t gpu, const gpu_attributes& attributes) const {
   need_set out = 1;
-  for (const auto& [what, id] : ids_)
-    if (what.second != gpu && fits(what.first, attributes))
+  for (need_id id = 1; id < needs_max; ++id)
+    if (satisfied(id, gpu, attributes))
       out |= need_set{1} << id;
   return out;
 }

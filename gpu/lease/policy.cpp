@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <map>
 #include <mutex>
+#include <set>
 
 namespace gristmill {
 
@@ -242,8 +244,10 @@ private:
     if (!below)
       return pass(below);
     auto shared = std::make_shared<const policy_builder>(*this);
-    auto make_child = std::make_shared<const flow_tree::child_factory>(
-      [shared, at] { return std::move(*shared->level(at + 1)); });
+    std::shared_ptr<const flow_tree::child_factory> make_child;
+    if (steps_[at + 1].kind.name != "fifo")
+      make_child = std::make_shared<const flow_tree::child_factory>(
+        [shared, at] { return std::move(*shared->level(at + 1)); });
     return std::make_unique<flow_tree>(at == 0 ? label_ : std::string{s.kind.name},
       part_of(s.values.text("by")), std::move(*rule), std::move(make_child));
   }

@@ -1,9 +1,6 @@
 #include "gpu/lease/policy_text.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace gristmill {
 
@@ -124,49 +121,7 @@ private:
   size_t at_ = 0;
 };
 
-// How many single letters have to be put in, taken out or changed (Levenshtein).
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-/// Digits, at most one point, at most `places` digits after it: the value times 10^places.
-std::optional<uint64_t> parse_decimal(std::string_view text, size_t places) {
-  auto point = text.find('.');
-  auto whole = text.substr(0, point);
-  auto fraction = point == std::string_view::npos ? std::string_view{} : text.substr(point + 1);
-  if (whole.empty() || whole.size() + places > 18 || fraction.size() > places
-    || (point != std::string_view::npos && fraction.empty()))
-    return std::nullopt;
-  auto digits = std::string{whole} + std::string{fraction};
-  digits.append(places - fraction.size(), '0');
-  uint64_t out = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  if (error != std::errc{} || end != digits.data() + digits.size())
-    return std::nullopt;
-  return out;
-}
-
 } // namespace
-
-std::string shown(std::string_view text) {
-  std::string out{text.substr(0, 80)};
-  for (auto& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f)
-      c = '?';
-  return text.size() > 80 ? out + "…" : out;
-}
 
 result<std::vector<policy_level_text>> parse_policy_text(std::string_view text) {
   if (text.size() > policy_text_bytes_max)
@@ -194,7 +149,7 @@ std::optional<std::chrono::nanoseconds> parse_policy_time(std::string_view text)
   auto letters = text.find_first_not_of("0123456789.");
   if (letters == std::string_view::npos)
     return std::nullopt;
-  auto number = parse_decimal(text.substr(0, letters), 6);
+  auto number = parse_fixed_point(text.substr(0, letters), 6);
   if (!number)
     return std::nullopt;
   for (const auto& [unit, ns] : units)
@@ -208,15 +163,8 @@ std::optional<std::chrono::nanoseconds> parse_policy_time(std::string_view text)
 }
 
 std::optional<uint64_t> parse_thousandths(std::string_view text) {
-  return parse_decimal(text, 3);
-}
-
-std::string known_choices(std::string_view given, const std::vector<std::string>& known) {
-  auto bounded = given.substr(0, 64);
-  auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(a, bounded) < edit_distance(b, bounded);
-  });
-  return fmt::format("; did you mean '{}'? Known: {}", *nearest, fmt::join(known, ", "));
+  auto value = parse_fixed_point(text, 3);
+  return value ? std::optional{*value} : std::nullopt;
 }
 
 } // namespace gristmill

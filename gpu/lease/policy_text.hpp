@@ -1,5 +1,6 @@
 #pragma once
 
+#include "messages/choices.hpp"
 #include "messages/result.hpp"
 
 #include <chrono>
@@ -39,11 +40,5 @@ std::string quoted_policy_value(std::string_view value);
 std::optional<std::chrono::nanoseconds> parse_policy_time(std::string_view text);
 /// "0.5" as 500: nothing when it has more than three places or is not a plain decimal.
 std::optional<uint64_t> parse_thousandths(std::string_view text);
-
-/// "; did you mean 'x'? Known: x, y, z". `known` is not empty.
-std::string known_choices(std::string_view given, const std::vector<std::string>& known);
-
-/// A stranger's text as it may stand in a message: cut, control characters as '?'.
-std::string shown(std::string_view text);
 
 } // namespace gristmill

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "gpu/lease/flat_index.hpp"
 #include "gpu/lease/flow_rule.hpp"
+#include "gpu/lease/lazy_queue.hpp"
 
-#include <map>
-#include <set>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace gristmill {
 
@@ -17,9 +19,19 @@ public:
   std::string_view name() const override { return name_; }
 
   void on_request(const waiter& w) override {
-    place at{w.need, {rank(w), w.ticket}};
-    if (places_.emplace(w.ticket, at).second)
-      queues_[w.need].insert(at.key);
+    if (by_ticket_.find(mixed(w.ticket)) != flat_index::none)
+      return;
+    auto slot = static_cast<uint32_t>(places_.size());
+    if (vacant_.empty()) {
+      places_.emplace_back();
+    } else {
+      slot = vacant_.back();
+      vacant_.pop_back();
+    }
+    auto& at = places_[slot];
+    at.queue = queue_of(w.need);
+    by_ticket_.insert(mixed(w.ticket), slot);
+    queues_[at.queue].waiting.push({{rank(w), w.ticket}, slot, at.version});
   }
 
   void on_cancel(uint64_t ticket) override { remove(ticket); }
@@ -28,15 +40,16 @@ public:
 
   std::optional<uint64_t> pick(const gpu_offer& offer, std::chrono::nanoseconds) override {
     const flow_key* best = nullptr;
-    for (const auto& [need, queue] : queues_)
-      if ((offer.fits >> need & 1) != 0 && (best == nullptr || *queue.begin() < *best))
-        best = &*queue.begin();
+    for (const auto& [need, waiting] : queues_)
+      if ((offer.fits >> need & 1) != 0 && !waiting.empty()
+        && (best == nullptr || waiting.front().key < *best))
+        best = &waiting.front().key;
     return best == nullptr ? std::nullopt : std::optional{best->minor};
   }
 
   std::string save() const override { return name_ + " 1\n"; }
   result<void> load(std::string_view text) override {
-    if (!places_.empty())
+    if (by_ticket_.size() != 0)
       return fail(
         errc::refused, "the state of lease policy '" + name_ + "' is loaded before any request");
     if (text != save())
@@ -50,25 +63,44 @@ protected:
   virtual wide rank(const waiter& w) const = 0;
 
 private:
+  /// Of one waiter, used again when it has left.
   struct place {
-    need_id need = any_need;
-    flow_key key;
+    uint32_t queue = 0;
+    uint32_t version = 0;
   };
 
+  struct need_queue {
+    need_id need = any_need;
+    lazy_queue<flow_key> waiting;
+  };
+
+  // At most `needs_max`, mostly one; an empty one stays for the next who needs the like.
+  uint32_t queue_of(need_id need) {
+    uint32_t i = 0;
+    while (i < queues_.size() && queues_[i].need != need)
+      ++i;
+    if (i == queues_.size())
+      queues_.push_back({need, {}});
+    return i;
+  }
+
   void remove(uint64_t ticket) {
-    auto it = places_.find(ticket);
-    if (it == places_.end())
+    auto slot = by_ticket_.find(mixed(ticket));
+    if (slot == flat_index::none)
       return;
-    auto queue = queues_.find(it->second.need);
-    queue->second.erase(it->second.key);
-    if (queue->second.empty())
-      queues_.erase(queue);
-    places_.erase(it);
+    by_ticket_.erase(mixed(ticket), slot);
+    auto& at = places_[slot];
+    ++at.version;
+    vacant_.push_back(slot);
+    queues_[at.queue].waiting.removed(
+      [&](const auto& e) { return places_[e.slot].version == e.version; });
   }
 
   std::string name_;
-  std::map<need_id, std::set<flow_key>> queues_;
-  std::map<uint64_t, place> places_;
+  std::vector<need_queue> queues_;
+  std::vector<place> places_;
+  std::vector<uint32_t> vacant_;
+  flat_index by_ticket_;
 };
 
 } // namespace gristmill

@@ -3,6 +3,7 @@
 #include "gpu/lease/table_lines.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@ using std::chrono::nanoseconds;
 lease_table::lease_table(lease_table_config config, std::unique_ptr<lease_policy> policy)
   : config_(config), policy_(std::move(policy)), blame_(config.blame) {
   assert(policy_ != nullptr && config_.token_block > 0);
+  alike_.fill(nobody);
 }
 
 nanoseconds lease_table::adoption_limit() const {
@@ -23,7 +25,7 @@ nanoseconds lease_table::adoption_limit() const {
 
 // --- journal lines ---------------------------------------------------------------------------
 
-event lease_table::gpu_event(const std::string& kind, uint32_t gpu, nanoseconds now) const {
+event lease_table::gpu_event(const char* kind, uint32_t gpu, nanoseconds now) const {
   const auto& s = gpus_[gpu];
   event e;
   e.kind = kind;
@@ -34,7 +36,7 @@ event lease_table::gpu_event(const std::string& kind, uint32_t gpu, nanoseconds 
   return e;
 }
 
-event lease_table::lease_event(const std::string& kind, uint32_t gpu, nanoseconds now) const {
+event lease_table::lease_event(const char* kind, uint32_t gpu, nanoseconds now) const {
   const auto& s = gpus_[gpu];
   event e = gpu_event(kind, gpu, now);
   e.problem = s.who.flow.problem;
@@ -43,52 +45,54 @@ event lease_table::lease_event(const std::string& kind, uint32_t gpu, nanosecond
   return e;
 }
 
-void lease_table::log(event e, lease_actions& out) const {
-  lease_action a;
-  a.kind = lease_action_kind::log;
-  a.entry = std::move(e);
-  out.push_back(std::move(a));
-}
-
 // --- phases ----------------------------------------------------------------------------------
-
-void lease_table::leave_free(uint32_t gpu) {
-  auto group = free_.find(gpus_[gpu].fits);
-  if (group == free_.end())
-    return;
-  group->second.erase(gpu);
-  if (group->second.empty())
-    free_.erase(group);
-}
 
 void lease_table::update_free(uint32_t gpu) {
   const auto& s = gpus_[gpu];
   if (s.phase == gpu_phase::free && s.newest < s.reserved_last)
-    free_[s.fits].insert(gpu);
+    free_.insert(gpu);
   else
-    leave_free(gpu);
+    free_.erase(gpu);
 }
 
-void lease_table::refit(need_id need) {
-  auto bit = need_set{1} << need;
-  for (uint32_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-    auto& s = gpus_[gpu];
-    bool fits_now = needs_.satisfied(need, gpu, s.attributes);
-    if (fits_now == ((s.fits & bit) != 0))
-      continue;
-    leave_free(gpu);
-    s.fits ^= bit;
-    update_free(gpu);
-  }
+const gpu_set& lease_table::gpus_for(const gpu_need& need, uint32_t excluded) {
+  // Far more than there are kinds of needs; hostile texts must not fill the memory.
+  constexpr size_t remembered = 1024;
+  if (gpus_for_.size() >= remembered)
+    gpus_for_.clear();
+  auto [it, is_new] = gpus_for_.try_emplace({need, excluded});
+  if (is_new)
+    for (uint32_t gpu = 0; gpu < gpus_.size(); ++gpu)
+      if (satisfies(gpus_[gpu].attributes, gpu, need, excluded))
+        it->second.insert(gpu);
+  return it->second;
 }
+
+need_set lease_table::fits_of(uint32_t gpu) const {
+  need_set out = 1;
+  for (auto left = numbers_used_; left != 0; left &= left - 1) {
+    auto need = std::countr_zero(left);
+    if (fitting_[static_cast<size_t>(need)].contains(gpu))
+      out |= need_set{1} << need;
+  }
+  return out;
+}
+
+namespace {
+
+// Equal times by index.
+constexpr auto sooner = [](nanoseconds a, uint32_t gpu_a, nanoseconds b, uint32_t gpu_b) {
+  return a == b ? gpu_a < gpu_b : a < b;
+};
+
+} // namespace
 
 void lease_table::set_deadline(uint32_t gpu, std::optional<nanoseconds> deadline) {
-  auto& s = gpus_[gpu];
-  if (s.deadline)
-    gpu_deadlines_.erase({*s.deadline, gpu});
-  s.deadline = deadline;
+  gpus_[gpu].deadline = deadline;
   if (deadline)
-    gpu_deadlines_.insert({*deadline, gpu});
+    gpu_deadlines_.set(gpu, *deadline, sooner);
+  else
+    gpu_deadlines_.erase(gpu, sooner);
 }
 
 void lease_table::enter(
@@ -110,13 +114,18 @@ uint32_t lease_table::add_gpu(gpu_entry entry, nanoseconds now, lease_actions& o
   auto gpu = static_cast<uint32_t>(gpus_.size());
   slot s;
   s.attributes = {entry.model, entry.arch, entry.node, entry.memory_bytes};
-  s.fits = needs_.fits_of(gpu, s.attributes);
   s.token = entry.token_floor;
   s.newest = entry.token_floor;
   s.reserved_last = entry.token_floor;
   s.since = now;
   s.entry = std::move(entry);
   gpus_.push_back(std::move(s));
+  gpus_for_.clear();
+  needs_.forget_unused();
+  auto fits = needs_.fits_of(gpu, gpus_[gpu].attributes);
+  for (need_id need = 1; need < needs_max; ++need)
+    if ((fits >> need & 1) != 0)
+      fitting_[need].insert(gpu);
   if (gpus_[gpu].entry.may_hold_lease_of_before && gpus_[gpu].entry.token_floor != 0)
     set_deadline(gpu, now + adoption_limit());
   else
@@ -130,13 +139,15 @@ void lease_table::ask_for_tokens(uint32_t gpu, nanoseconds now, lease_actions& o
   if (s.reserving || s.reserved_last - s.newest > config_.token_block / 4)
     return;
   s.reserving = true;
-  lease_action a;
+  auto& a = out.emplace_back();
   a.kind = lease_action_kind::reserve;
   a.reserve = {gpu, s.reserved_last + config_.token_block};
-  a.entry = gpu_event("token_block", gpu, now);
-  a.entry.data = "{}";
-  a.entry.token = a.reserve.last;
-  out.push_back(std::move(a));
+  if (config_.log_events) {
+    auto e = gpu_event("token_block", gpu, now);
+    e.data = "{}";
+    e.token = a.reserve.last;
+    a.entry = std::move(e);
+  }
 }
 
 void lease_table::on_block_reserved(
@@ -200,7 +211,7 @@ void lease_table::on_gpu_deadline(uint32_t gpu, nanoseconds now, lease_actions& 
       now, out);
     break;
   case gpu_phase::granted:
-    s.idle_alarm = others_wait_for(s);
+    s.idle_alarm = others_wait_for(gpu);
     if (s.idle_alarm)
       look_for_alarms(now, out);
     end_lease(gpu, "lease_withdraw",
@@ -238,26 +249,25 @@ void lease_table::on_gpu_deadline(uint32_t gpu, nanoseconds now, lease_actions& 
 
 void lease_table::on_tick(nanoseconds now, lease_actions& out) {
   saw(now);
-  while (!gpu_deadlines_.empty() && gpu_deadlines_.begin()->first <= now)
-    on_gpu_deadline(gpu_deadlines_.begin()->second, now, out);
-  while (!wait_deadlines_.empty() && wait_deadlines_.begin()->first <= now)
-    end_wait(
-      wait_deadlines_.begin()->second, "waited in vain: the patience is over", true, now, out);
+  while (!gpu_deadlines_.empty() && gpu_deadlines_.top().key <= now)
+    on_gpu_deadline(gpu_deadlines_.top().id, now, out);
+  while (!wait_deadlines_.empty() && wait_deadlines_.front().key.first <= now)
+    end_wait(wait_deadlines_.front().slot, "waited in vain: the patience is over", true, now, out);
   if (alarm_due_ && *alarm_due_ <= now) {
     alarm_due_.reset();
     look_for_alarms(now, out);
-    if (!waiting_.empty())
+    if (waiting() != 0)
       alarm_due_ = now + std::max(config_.alarm_every, nanoseconds{1});
   }
 }
 
 std::optional<nanoseconds> lease_table::next_deadline() const {
   std::optional<nanoseconds> out = alarm_due_;
-  auto sooner = [&](nanoseconds t) { out = std::min(out.value_or(t), t); };
+  auto earlier = [&](nanoseconds t) { out = std::min(out.value_or(t), t); };
   if (!gpu_deadlines_.empty())
-    sooner(gpu_deadlines_.begin()->first);
+    earlier(gpu_deadlines_.top().key);
   if (!wait_deadlines_.empty())
-    sooner(wait_deadlines_.begin()->first);
+    earlier(wait_deadlines_.front().key.first);
   return out;
 }
 
@@ -266,8 +276,8 @@ void lease_table::drain(const std::string& reason, nanoseconds now, lease_action
   if (!draining_.empty())
     return;
   draining_ = reason.empty() ? "draining" : reason;
-  while (!waiting_.empty())
-    end_wait(waiting_.begin()->first, "no lease is granted any more: " + draining_, true, now, out);
+  while (oldest_waiter_ != nobody)
+    end_wait(oldest_waiter_, "no lease is granted any more: " + draining_, true, now, out);
 }
 
 } // namespace gristmill

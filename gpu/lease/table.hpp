@@ -2,7 +2,12 @@
 
 #include "gpu/lease/alarms.hpp"
 #include "gpu/lease/blame.hpp"
+#include "gpu/lease/boxed.hpp"
 #include "gpu/lease/estimate.hpp"
+#include "gpu/lease/flat_index.hpp"
+#include "gpu/lease/gpu_set.hpp"
+#include "gpu/lease/indexed_heap.hpp"
+#include "gpu/lease/lazy_queue.hpp"
 #include "gpu/lease/need.hpp"
 #include "gpu/lease/policy.hpp"
 #include "messages/event.hpp"
@@ -15,9 +20,9 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -126,7 +131,8 @@ struct token_reservation {
   uint64_t last = 0;
 };
 
-/// What the actor shall do; only the member that `kind` names is set.
+/// What the actor shall do; only the member that `kind` names is set. What is large is in a box, so
+/// that the many that carry a grant or a revoke are cheap.
 struct lease_action {
   lease_action_kind kind = lease_action_kind::log;
   holder_id holder = 0;
@@ -135,10 +141,10 @@ struct lease_action {
   lease_revoke revoke;
   token_reservation reserve;
   /// For `log`, and for `reserve` the event that makes it durable (kind "token_block", token =
-  /// last, barrier).
-  event entry;
+  /// last, barrier). Empty without `log_events`.
+  boxed<event> entry;
   probe_order probe;
-  blame_victim rerun;
+  boxed<blame_victim> rerun;
 };
 
 using lease_actions = std::vector<lease_action>;
@@ -282,7 +288,7 @@ public:
   bool in_use(uint32_t gpu, uint64_t token) const;
   std::optional<uint32_t> gpu_by_name(std::string_view name) const;
   size_t gpu_count() const { return gpus_.size(); }
-  size_t waiting() const { return waiting_.size(); }
+  size_t waiting() const { return by_ticket_.size(); }
 
   /// All GPUs, alarms and usage; times count up to the newest `now` that the table was told.
   broker_snapshot snapshot() const { return snapshot({}, newest_now_); }
@@ -299,8 +305,6 @@ private:
   struct slot {
     gpu_entry entry;
     gpu_attributes attributes;
-    /// Needs in use that it satisfies.
-    need_set fits = 1;
     gpu_phase phase = gpu_phase::absent;
     /// When the phase began.
     time since{0};
@@ -325,6 +329,8 @@ private:
     holder_id holder = 0;
     uint64_t request = 0;
     waiter who;
+    /// Where the ledger finds the flow faster.
+    uint32_t ledger_hint = flat_index::none;
     std::string attempt;
     std::string candidate;
     time granted_at{0};
@@ -355,6 +361,7 @@ private:
     std::string why;
   };
 
+  /// A slot, used again when the request has left the queue; its texts keep their memory.
   struct waiting_entry {
     holder_id holder = 0;
     uint64_t request = 0;
@@ -363,6 +370,14 @@ private:
     std::string candidate;
     /// As asked for: `who.need` may exclude a GPU besides.
     std::string need;
+    /// Raised when the request leaves.
+    uint32_t version = 0;
+    /// Neighbours in the order of tickets.
+    uint32_t older = flat_index::none;
+    uint32_t newer = flat_index::none;
+    /// Neighbours among those whose candidates have hashes that end alike.
+    uint32_t before_alike = flat_index::none;
+    uint32_t after_alike = flat_index::none;
   };
 
   /// The last look ahead, and what has changed since. Only a cache.
@@ -376,21 +391,46 @@ private:
     bool valid = false;
   };
 
-  using request_key = std::pair<holder_id, uint64_t>;
+  /// A text of a need, and the number that it had when it came last.
+  struct known_need {
+    std::string text;
+    need_id id = any_need;
+    uint64_t stamp = 0;
+  };
+
+  struct flow_hash {
+    size_t operator()(const lease_flow& flow) const {
+      std::hash<std::string> hash;
+      return mixed(hash(flow.problem)) + hash(flow.agent);
+    }
+  };
+
+  /// In `by_request_`: the rest is a GPU that is held, not a slot of somebody who waits.
+  static constexpr uint32_t held_bit = uint32_t{1} << 31;
+  static constexpr uint32_t nobody = flat_index::none;
 
   // table.cpp
   time cap(lease_class what) const { return config_.caps[static_cast<size_t>(what)]; }
   time adoption_limit() const;
-  event gpu_event(const std::string& kind, uint32_t gpu, time now) const;
-  event lease_event(const std::string& kind, uint32_t gpu, time now) const;
-  void log(event e, lease_actions& out) const;
+  event gpu_event(const char* kind, uint32_t gpu, time now) const;
+  event lease_event(const char* kind, uint32_t gpu, time now) const;
+  /// Makes the event with `make` and logs it; without `log_events` it is not even made.
+  template <class Function>
+  void log(Function make, lease_actions& out) const {
+    if (!config_.log_events)
+      return;
+    auto& a = out.emplace_back();
+    a.kind = lease_action_kind::log;
+    a.entry = make();
+  }
   void saw(time now) { newest_now_ = std::max(newest_now_, now); }
   void enter(uint32_t gpu, gpu_phase phase, std::optional<time> deadline, time now);
   void set_deadline(uint32_t gpu, std::optional<time> deadline);
   void update_free(uint32_t gpu);
-  void leave_free(uint32_t gpu);
-  /// Works out anew which GPUs satisfy the need.
-  void refit(need_id need);
+  /// The GPUs that satisfy a need; remembered, because needs come and go.
+  const gpu_set& gpus_for(const gpu_need& need, uint32_t excluded);
+  /// Needs that the GPU satisfies, among those that have a number.
+  need_set fits_of(uint32_t gpu) const;
   void ask_for_tokens(uint32_t gpu, time now, lease_actions& out);
   void on_gpu_deadline(uint32_t gpu, time now, lease_actions& out);
 
@@ -398,26 +438,37 @@ private:
   result<void> check_request(holder_id holder, const lease_request& request) const;
   /// The number of a need, with one more user, for a request with this candidate (or none).
   result<need_id> place_need(const std::string& text, const std::string& candidate);
+  static uint64_t hash_of(holder_id holder, uint64_t request) {
+    return mixed(mixed(holder) + request);
+  }
+  /// A slot that waits, a GPU with `held_bit`, or `nobody`.
+  uint32_t find_request(holder_id holder, uint64_t request) const;
+  uint32_t find_waiter(uint64_t ticket) const { return by_ticket_.find(mixed(ticket)); }
+  uint32_t new_waiter();
+  uint32_t& alike(const std::string& candidate);
+  /// Enters the slot into every index but the policy's, and takes it out again.
+  void add_waiter(uint32_t waiter);
+  void forget_waiter(uint32_t waiter);
   void place_anew(const std::string& candidate, time now, lease_actions& out);
-  std::optional<uint64_t> pick(uint32_t gpu, need_set group, time now, lease_actions& out);
+  /// Whom the policy names for a GPU of this group, as a slot; `nobody` for none.
+  uint32_t pick(uint32_t gpu, need_set group, time now, lease_actions& out);
   void serve(time now, lease_actions& out);
-  void grant(uint32_t gpu, uint64_t ticket, time now, lease_actions& out);
+  void grant(uint32_t gpu, uint32_t waiter, time now, lease_actions& out);
   void end_wait(
-    uint64_t ticket, const std::string& reason, bool tell_holder, time now, lease_actions& out);
-  void forget_waiter(const waiting_entry& w);
+    uint32_t waiter, const std::string& reason, bool tell_holder, time now, lease_actions& out);
 
   // table_leases.cpp
   void revoke(uint32_t gpu, uint64_t token, const std::string& reason, lease_actions& out) const;
-  void end_lease(uint32_t gpu, const std::string& kind, const std::string& reason, bool tell_holder,
+  void end_lease(uint32_t gpu, const char* kind, const std::string& reason, bool tell_holder,
     time now, lease_actions& out);
-  void charge(uint32_t gpu, const std::string& reason, time now);
+  void charge(uint32_t gpu, std::string_view reason, time now);
   void tell_holder_of(uint32_t gpu, const std::string& reason, lease_actions& out) const;
   lease_ack refuse_token(uint32_t gpu, uint64_t token, time now, lease_actions& out);
   std::optional<time> active_deadline(const slot& s) const;
-  bool others_wait_for(const slot& s) const;
+  bool others_wait_for(uint32_t gpu) const;
 
   // table_health.cpp
-  void settle(uint32_t gpu, event free_line, time now, lease_actions& out);
+  void settle(uint32_t gpu, std::optional<event> free_line, time now, lease_actions& out);
   void fence(uint32_t gpu, const std::string& reason, time now, lease_actions& out);
   void suspect(uint32_t gpu, time now, lease_actions& out);
   void order_probe(uint32_t gpu, time now, lease_actions& out);
@@ -447,19 +498,34 @@ private:
   need_index needs_;
   /// Waiters of each need, to know who waits for a kind of GPU.
   std::array<uint32_t, needs_max> waiting_by_need_{};
-  std::map<lease_flow, uint32_t> waiting_by_flow_;
-  /// Free GPUs that have a token to give, by what they satisfy: one question to the policy for all
-  /// that are alike.
-  std::map<need_set, std::set<uint32_t>> free_;
-  std::map<uint64_t, waiting_entry> waiting_;
-  /// Waiting tickets by asker, to find duplicates and to cancel.
-  std::map<request_key, uint64_t> tickets_;
-  /// Waiting tickets by candidate, for those that turn out to be poison.
-  std::set<std::pair<std::string, uint64_t>> by_candidate_;
-  /// GPUs that are granted or active, by asker.
-  std::map<request_key, uint32_t> held_;
-  std::set<std::pair<time, uint32_t>> gpu_deadlines_;
-  std::set<std::pair<time, uint64_t>> wait_deadlines_;
+  /// Counted with `estimate_places` only, which needs it. Looked up, never walked through.
+  std::unordered_map<lease_flow, uint32_t, flow_hash> waiting_by_flow_;
+  /// GPUs that satisfy each need that has a number; what is left of a need that nobody has any more
+  /// stays until the number is given away.
+  std::array<gpu_set, needs_max> fitting_;
+  /// Numbers that have been given to a need since the start.
+  need_set numbers_used_ = 0;
+  std::map<std::pair<gpu_need, uint32_t>, gpu_set> gpus_for_;
+  std::array<known_need, 64> known_needs_;
+  /// Free GPUs that have a token to give.
+  gpu_set free_;
+  /// Of `serve`: kept for their memory.
+  gpu_set unserved_;
+  gpu_set group_;
+
+  std::vector<waiting_entry> waiters_;
+  std::vector<uint32_t> vacant_waiters_;
+  flat_index by_ticket_;
+  uint32_t oldest_waiter_ = nobody;
+  uint32_t newest_waiter_ = nobody;
+  /// By asker and number: requests that wait, and GPUs that are granted or active.
+  flat_index by_request_;
+  /// First slots of chains by hash of the candidate, for those that turn out to be poison.
+  std::array<uint32_t, 256> alike_;
+  size_t with_candidate_ = 0;
+  size_t held_ = 0;
+  indexed_heap<time> gpu_deadlines_;
+  lazy_queue<std::pair<time, uint64_t>> wait_deadlines_;
   uint64_t next_ticket_ = 1;
   uint64_t granted_total_ = 0;
   std::string draining_;

@@ -32,15 +32,18 @@ void lease_table::fence(
   s.entry.may_hold_lease_of_before = false;
   s.verified = false;
   enter(gpu, gpu_phase::verifying, now + config_.verify_limit, now);
-  auto e = gpu_event("gpu_verifying", gpu, now);
-  e.reason = reason;
-  log(std::move(e), out);
+  auto line = [&] {
+    auto e = gpu_event("gpu_verifying", gpu, now);
+    e.reason = reason;
+    return e;
+  };
+  log(line, out);
   revoke(gpu, s.token, reason, out);
 }
 
-// Where it goes when nothing runs on it. `free_line` tells that it is free, unless its kind is
-// empty.
-void lease_table::settle(uint32_t gpu, event free_line, nanoseconds now, lease_actions& out) {
+// Where it goes when nothing runs on it. `free_line`, if there is one, tells that it is free.
+void lease_table::settle(
+  uint32_t gpu, std::optional<event> free_line, nanoseconds now, lease_actions& out) {
   auto& s = gpus_[gpu];
   if (s.entry.may_hold_lease_of_before) {
     fence(gpu, "an earlier start of the broker may have granted it", now, out);
@@ -52,23 +55,29 @@ void lease_table::settle(uint32_t gpu, event free_line, nanoseconds now, lease_a
     suspect(gpu, now, out);
   } else if (s.drained) {
     enter(gpu, gpu_phase::draining, std::nullopt, now);
-    auto e = free_line.kind.empty() ? gpu_event("gpu_draining", gpu, now) : std::move(free_line);
-    e.kind = "gpu_draining";
-    e.reason = s.drain_reason;
-    log(std::move(e), out);
+    auto line = [&] {
+      auto e = free_line ? std::move(*free_line) : gpu_event("gpu_draining", gpu, now);
+      e.kind = "gpu_draining";
+      e.reason = s.drain_reason;
+      return e;
+    };
+    log(line, out);
   } else {
     enter(gpu, gpu_phase::free, std::nullopt, now);
-    if (!free_line.kind.empty())
-      log(std::move(free_line), out);
+    if (free_line)
+      log([&] { return std::move(*free_line); }, out);
     serve(now, out);
   }
 }
 
 void lease_table::suspect(uint32_t gpu, nanoseconds now, lease_actions& out) {
   enter(gpu, gpu_phase::suspect, std::nullopt, now);
-  auto e = gpu_event("gpu_suspect", gpu, now);
-  e.reason = gpus_[gpu].suspicion;
-  log(std::move(e), out);
+  auto line = [&] {
+    auto e = gpu_event("gpu_suspect", gpu, now);
+    e.reason = gpus_[gpu].suspicion;
+    return e;
+  };
+  log(line, out);
   gpus_[gpu].probes_without = 0;
   order_probe(gpu, now, out);
   look_for_alarms(now, out);
@@ -88,10 +97,13 @@ void lease_table::after_probe(
   uint32_t gpu, const probe_report& probe, nanoseconds now, lease_actions& out) {
   auto& s = gpus_[gpu];
   s.probing = false;
-  auto line = gpu_event("gpu_probe", gpu, now);
-  line.reason = to_string(probe.outcome);
-  line.data = lease_line{}.add_if("boot", s.boot).add_if("detail", probe.detail).text();
-  log(std::move(line), out);
+  auto line = [&] {
+    auto e = gpu_event("gpu_probe", gpu, now);
+    e.reason = to_string(probe.outcome);
+    e.data = lease_line{}.add_if("boot", s.boot).add_if("detail", probe.detail).text();
+    return e;
+  };
+  log(line, out);
   if (probe.outcome == probe_outcome::passed) {
     s.suspicion.clear();
     s.failed_probes = 0;
@@ -99,9 +111,12 @@ void lease_table::after_probe(
     if (s.blamed)
       blame_.absolve_gpu(gpu, now);
     s.blamed = false;
-    auto e = gpu_event("gpu_free", gpu, now);
-    e.reason = "it has passed a probe";
-    settle(gpu, std::move(e), now, out);
+    std::optional<event> free_line;
+    if (config_.log_events) {
+      free_line = gpu_event("gpu_free", gpu, now);
+      free_line->reason = "it has passed a probe";
+    }
+    settle(gpu, std::move(free_line), now, out);
     look_for_alarms(now, out);
     return;
   }
@@ -153,18 +168,24 @@ lease_ack lease_table::on_verified(
   lease_ack ack{true, {}};
   if (of_a_lease && probe.outcome == probe_outcome::failed) {
     ack.note = "tainted: the GPU failed the probe after this lease: " + probe.detail;
-    auto e = lease_event("lease_tainted", gpu, now);
-    e.reason = ack.note;
-    e.data = describe(s.who, s.request).add_if("boot", s.boot).text();
-    log(std::move(e), out);
+    auto tainted = [&] {
+      auto e = lease_event("lease_tainted", gpu, now);
+      e.reason = ack.note;
+      e.data = describe(s.who, s.request).add_if("boot", s.boot).text();
+      return e;
+    };
+    log(tainted, out);
     tell_holder_of(gpu, ack.note, out);
   }
   if (!ending(s))
     return ack;
 
-  auto line = of_a_lease ? lease_event("gpu_free", gpu, now) : gpu_event("gpu_free", gpu, now);
-  if (of_a_lease)
-    line.data = lease_line{}.add_if("boot", s.boot).add("held_ns", now - s.granted_at).text();
+  std::optional<event> line;
+  if (config_.log_events) {
+    line = of_a_lease ? lease_event("gpu_free", gpu, now) : gpu_event("gpu_free", gpu, now);
+    if (of_a_lease)
+      line->data = lease_line{}.add_if("boot", s.boot).add("held_ns", now - s.granted_at).text();
+  }
   charge(gpu, "verified", now);
   switch (probe.outcome) {
   case probe_outcome::passed:
@@ -234,8 +255,21 @@ lease_ack lease_table::on_device_up(
       s.failed_probes = 0;
     }
   }
-  log(gpu_event("gpu_up", gpu, now), out);
-  settle(gpu, {}, now, out);
+  // What it is: whoever reads the journal later knows which needs it satisfies.
+  auto line = [&] {
+    lease_line about;
+    about.add_if("arch", s.attributes.arch)
+      .add_if("boot", s.boot)
+      .add_if("model", s.attributes.model)
+      .add_if("node", s.attributes.node);
+    if (s.attributes.memory_bytes != 0)
+      about.add("memory_bytes", s.attributes.memory_bytes);
+    auto up = gpu_event("gpu_up", gpu, now);
+    up.data = about.text();
+    return up;
+  };
+  log(line, out);
+  settle(gpu, std::nullopt, now, out);
   return {true, {}};
 }
 
@@ -254,9 +288,12 @@ void lease_table::on_device_down(
   charge(gpu, reason, now);
   enter(gpu, gpu_phase::lost, std::nullopt, now);
   s.why = reason;
-  auto e = gpu_event("gpu_down", gpu, now);
-  e.reason = reason;
-  log(std::move(e), out);
+  auto line = [&] {
+    auto e = gpu_event("gpu_down", gpu, now);
+    e.reason = reason;
+    return e;
+  };
+  log(line, out);
 }
 
 void lease_table::quarantine(
@@ -275,20 +312,25 @@ void lease_table::quarantine(
   s.condemned.clear();
   s.blamed = false;
   s.failed_probes = 0;
-  auto e = gpu_event("gpu_quarantined", gpu, now);
-  e.reason = reason;
-  log(std::move(e), out);
+  auto quarantined = [&] {
+    auto e = gpu_event("gpu_quarantined", gpu, now);
+    e.reason = reason;
+    return e;
+  };
+  log(quarantined, out);
   for (auto& victim : blame_.condemn_gpu(gpu)) {
-    auto line = gpu_event("rerun", gpu, now);
-    line.problem = victim.failure.problem;
-    line.attempt = victim.failure.attempt;
-    line.candidate = victim.candidate;
-    line.reason = "it failed only on a GPU that is in quarantine now";
-    log(std::move(line), out);
-    lease_action a;
+    auto line = [&] {
+      auto e = gpu_event("rerun", gpu, now);
+      e.problem = victim.failure.problem;
+      e.attempt = victim.failure.attempt;
+      e.candidate = victim.candidate;
+      e.reason = "it failed only on a GPU that is in quarantine now";
+      return e;
+    };
+    log(line, out);
+    auto& a = out.emplace_back();
     a.kind = lease_action_kind::rerun;
     a.rerun = std::move(victim);
-    out.push_back(std::move(a));
   }
   look_for_alarms(now, out);
 }
@@ -323,11 +365,14 @@ lease_ack lease_table::on_broker_command(
       ++changed;
       s.drained = true;
       s.drain_reason = command.reason.empty() ? "drained" : command.reason;
-      auto e = gpu_event("gpu_drain", gpu, now);
-      e.reason = s.drain_reason;
-      log(std::move(e), out);
+      auto line = [&] {
+        auto e = gpu_event("gpu_drain", gpu, now);
+        e.reason = s.drain_reason;
+        return e;
+      };
+      log(line, out);
       if (s.phase == gpu_phase::free)
-        settle(gpu, {}, now, out);
+        settle(gpu, std::nullopt, now, out);
       continue;
     }
     // A quarantine is lifted only for a GPU that the person has named.
@@ -336,19 +381,28 @@ lease_ack lease_table::on_broker_command(
       continue;
     ++changed;
     s.drained = false;
-    auto e = gpu_event("gpu_undrain", gpu, now);
-    e.reason = command.reason;
-    log(std::move(e), out);
+    auto line = [&] {
+      auto e = gpu_event("gpu_undrain", gpu, now);
+      e.reason = command.reason;
+      return e;
+    };
+    log(line, out);
     if (lifts && s.away) {
       // There is nobody to probe it.
       s.away = false;
       enter(gpu, gpu_phase::lost, std::nullopt, now);
       s.why = "its executor has gone during the quarantine";
-      auto down = gpu_event("gpu_down", gpu, now);
-      down.reason = s.why;
-      log(std::move(down), out);
+      auto down = [&] {
+        auto e = gpu_event("gpu_down", gpu, now);
+        e.reason = s.why;
+        return e;
+      };
+      log(down, out);
     } else if (s.phase == gpu_phase::draining || lifts) {
-      settle(gpu, gpu_event("gpu_free", gpu, now), now, out);
+      std::optional<event> free_line;
+      if (config_.log_events)
+        free_line = gpu_event("gpu_free", gpu, now);
+      settle(gpu, std::move(free_line), now, out);
     }
   }
   ++changes_;
@@ -380,14 +434,19 @@ void lease_table::judge(uint32_t gpu, lease_outcome outcome, nanoseconds now, le
     return;
   auto effect = blame_.on_failure(
     s.candidate, {gpu, outcome, now, s.entry.name, s.who.flow.problem, s.attempt});
-  auto e = lease_event("candidate_failed", gpu, now);
-  e.reason = to_string(outcome);
-  log(std::move(e), out);
-  if (effect.poisoned) {
-    auto poison = lease_event("candidate_poison", gpu, now);
-    poison.reason = failures_text(s.candidate);
-    log(std::move(poison), out);
-  }
+  auto line = [&] {
+    auto e = lease_event("candidate_failed", gpu, now);
+    e.reason = to_string(outcome);
+    return e;
+  };
+  log(line, out);
+  auto poison = [&] {
+    auto e = lease_event("candidate_poison", gpu, now);
+    e.reason = failures_text(s.candidate);
+    return e;
+  };
+  if (effect.poisoned)
+    log(poison, out);
   place_anew(std::string{s.candidate}, now, out);
   if (!effect.gpu_suspect)
     return;

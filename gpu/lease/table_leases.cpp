@@ -17,9 +17,10 @@ lease_ack no_such_gpu(uint32_t gpu) {
 
 } // namespace
 
-bool lease_table::others_wait_for(const slot& s) const {
+bool lease_table::others_wait_for(uint32_t gpu) const {
+  auto fits = fits_of(gpu);
   for (need_id need = 0; need < needs_max; ++need)
-    if (waiting_by_need_[need] != 0 && (s.fits >> need & 1) != 0)
+    if (waiting_by_need_[need] != 0 && (fits >> need & 1) != 0)
       return true;
   return false;
 }
@@ -31,10 +32,11 @@ std::optional<nanoseconds> lease_table::active_deadline(const slot& s) const {
 
 void lease_table::revoke(
   uint32_t gpu, uint64_t token, const std::string& reason, lease_actions& out) const {
-  lease_action a;
+  auto& a = out.emplace_back();
   a.kind = lease_action_kind::revoke;
-  a.revoke = {gpu, token, reason};
-  out.push_back(std::move(a));
+  a.revoke.gpu = gpu;
+  a.revoke.token = token;
+  a.revoke.reason = reason;
 }
 
 void lease_table::tell_holder_of(
@@ -42,41 +44,45 @@ void lease_table::tell_holder_of(
   const auto& s = gpus_[gpu];
   if (s.holder == 0)
     return;
-  lease_action a;
+  auto& a = out.emplace_back();
   a.kind = lease_action_kind::notify_holder;
   a.holder = s.holder;
   a.ended = {s.request, s.token, reason};
-  out.push_back(std::move(a));
 }
 
-void lease_table::end_lease(uint32_t gpu, const std::string& kind, const std::string& reason,
+void lease_table::end_lease(uint32_t gpu, const char* kind, const std::string& reason,
   bool tell_holder, nanoseconds now, lease_actions& out) {
   auto& s = gpus_[gpu];
-  if (s.holder != 0)
-    held_.erase({s.holder, s.request});
-  auto e = lease_event(kind, gpu, now);
-  e.reason = reason;
-  e.data = describe(s.who, s.request)
-             .add_if("boot", s.boot)
-             .add("held_ns", now - s.granted_at)
-             .add("holder", s.holder)
-             .text();
-  log(std::move(e), out);
+  if (s.holder != 0) {
+    by_request_.erase(hash_of(s.holder, s.request), gpu | held_bit);
+    --held_;
+  }
+  auto line = [&] {
+    auto e = lease_event(kind, gpu, now);
+    e.reason = reason;
+    e.data = describe(s.who, s.request)
+               .add_if("boot", s.boot)
+               .add("held_ns", now - s.granted_at)
+               .add("holder", s.holder)
+               .text();
+    return e;
+  };
+  log(line, out);
   enter(gpu, gpu_phase::releasing, now + config_.verify_limit, now);
   revoke(gpu, s.token, reason, out);
   if (tell_holder)
     tell_holder_of(gpu, reason, out);
 }
 
-void lease_table::charge(uint32_t gpu, const std::string& reason, nanoseconds now) {
+void lease_table::charge(uint32_t gpu, std::string_view reason, nanoseconds now) {
   auto& s = gpus_[gpu];
   if (!s.charge_due)
     return;
   s.charge_due = false;
   auto held = now - s.granted_at;
-  ledger_.on_charge(s.who.flow, held);
+  ledger_.on_charge(s.who.flow, held, s.ledger_hint);
   if (s.started)
-    ledger_.on_held(s.who.flow, s.who.what, held);
+    ledger_.on_held(s.who.flow, s.who.what, held, s.ledger_hint);
   policy_->on_release({s.who.ticket, gpu, held}, reason, now);
 }
 
@@ -122,7 +128,7 @@ lease_ack lease_table::on_activated(
   s.started = true;
   s.renewed_at = now;
   enter(gpu, gpu_phase::active, active_deadline(s), now);
-  log(lease_event("lease_active", gpu, now), out);
+  log([&] { return lease_event("lease_active", gpu, now); }, out);
   return {true, {}};
 }
 
@@ -136,7 +142,7 @@ lease_ack lease_table::on_ended(uint32_t gpu, uint64_t token, nanoseconds now, l
   if (s.phase == gpu_phase::active)
     end_lease(gpu, "lease_release", "the device ended without a release", true, now, out);
   enter(gpu, gpu_phase::verifying, now + config_.verify_limit, now);
-  log(lease_event("gpu_verifying", gpu, now), out);
+  log([&] { return lease_event("gpu_verifying", gpu, now); }, out);
   return {true, {}};
 }
 
@@ -174,7 +180,7 @@ lease_ack lease_table::on_renew(
   if (!holds.applied)
     return holds;
   auto& s = gpus_[gpu];
-  if (idle >= config_.idle_limit && others_wait_for(s)) {
+  if (idle >= config_.idle_limit && others_wait_for(gpu)) {
     s.idle_alarm = true;
     look_for_alarms(now, out);
     auto reason = fmt::format("idle for {} s while others wait", in_seconds(idle));
@@ -191,20 +197,21 @@ lease_ack lease_table::on_renew(
 
 void lease_table::on_holder_down(holder_id holder, nanoseconds now, lease_actions& out) {
   saw(now);
-  std::vector<uint64_t> waits;
-  for (auto it = tickets_.lower_bound({holder, 0}); it != tickets_.end(); ++it) {
-    if (it->first.first != holder)
-      break;
-    waits.push_back(it->second);
-  }
+  // A holder seldom goes, so nobody keeps a list of what is whose.
+  std::vector<uint32_t> waits;
+  for (auto w = oldest_waiter_; w != nobody; w = waiters_[w].newer)
+    if (waiters_[w].holder == holder)
+      waits.push_back(w);
+  std::sort(waits.begin(), waits.end(),
+    [this](uint32_t a, uint32_t b) { return waiters_[a].request < waiters_[b].request; });
   std::vector<uint32_t> holds;
-  for (auto it = held_.lower_bound({holder, 0}); it != held_.end(); ++it) {
-    if (it->first.first != holder)
-      break;
-    holds.push_back(it->second);
-  }
-  for (auto ticket : waits)
-    end_wait(ticket, "the holder is gone", false, now, out);
+  for (uint32_t gpu = 0; gpu < gpus_.size(); ++gpu)
+    if (holder != 0 && live(gpus_[gpu]) && gpus_[gpu].holder == holder)
+      holds.push_back(gpu);
+  std::sort(holds.begin(), holds.end(),
+    [this](uint32_t a, uint32_t b) { return gpus_[a].request < gpus_[b].request; });
+  for (auto waiter : waits)
+    end_wait(waiter, "the holder is gone", false, now, out);
   for (auto gpu : holds)
     end_lease(gpu, "lease_revoke", "the holder is gone", false, now, out);
 }
@@ -257,17 +264,20 @@ lease_ack lease_table::on_holding(
   // It is charged like any other, so the policy must know it.
   policy_->on_request(s.who);
   policy_->on_grant(s.who.ticket, gpu, now);
-  ledger_.on_grant(s.who.flow, s.who.weight, now);
+  s.ledger_hint = ledger_.on_grant(s.who.flow, s.who.weight, now);
   enter(gpu, gpu_phase::active, active_deadline(s), now);
-  auto e = lease_event("lease_adopt", gpu, now);
-  e.reason = "it runs since an earlier start of the broker";
-  e.data = describe(s.who, s.request)
-             .add_if("boot", s.boot)
-             .add("epoch", config_.epoch)
-             .add("held_ns", report.adopted.held)
-             .add("term_ns", s.term)
-             .text();
-  log(std::move(e), out);
+  auto line = [&] {
+    auto e = lease_event("lease_adopt", gpu, now);
+    e.reason = "it runs since an earlier start of the broker";
+    e.data = describe(s.who, s.request)
+               .add_if("boot", s.boot)
+               .add("epoch", config_.epoch)
+               .add("held_ns", report.adopted.held)
+               .add("term_ns", s.term)
+               .text();
+    return e;
+  };
+  log(line, out);
   return {true, "the lease is adopted"};
 }
 
@@ -277,21 +287,24 @@ lease_ack lease_table::on_claim(holder_id holder, uint64_t request, uint32_t gpu
   if (gpu >= gpus_.size())
     return no_such_gpu(gpu);
   auto& s = gpus_[gpu];
-  request_key key{holder, request};
   if (live(s) && s.token == token && s.holder == holder && holder != 0 && s.request == request)
     return {true, "the lease is this holder's already"};
   if (!live(s) || s.token != token || s.holder != 0)
     return {false,
       fmt::format(
         "token {} of {} is not an adopted lease that nobody has claimed", token, s.entry.name)};
-  if (holder == 0 || held_.contains(key) || tickets_.contains(key))
+  if (holder == 0 || find_request(holder, request) != nobody)
     return {false, fmt::format("request {} is taken: claim under a number of its own", request)};
   s.holder = holder;
   s.request = request;
-  held_[key] = gpu;
-  auto e = lease_event("lease_claim", gpu, now);
-  e.data = describe(s.who, s.request).add("holder", holder).text();
-  log(std::move(e), out);
+  by_request_.insert(hash_of(holder, request), gpu | held_bit);
+  ++held_;
+  auto line = [&] {
+    auto e = lease_event("lease_claim", gpu, now);
+    e.data = describe(s.who, s.request).add("holder", holder).text();
+    return e;
+  };
+  log(line, out);
   return {true, "the lease is this holder's again"};
 }
 

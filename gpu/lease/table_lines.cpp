@@ -1,5 +1,6 @@
 #include "gpu/lease/table_lines.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace gristmill {
@@ -8,8 +9,8 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-std::string json_text(const std::string& text) {
-  std::string out = "\"";
+void add_json_text(std::string& out, std::string_view text) {
+  out += '"';
   for (char c : text) {
     if (c == '"' || c == '\\')
       out += '\\';
@@ -18,34 +19,51 @@ std::string json_text(const std::string& text) {
     else
       out += c;
   }
-  return out + '"';
+  out += '"';
 }
 
 } // namespace
 
-lease_line& lease_line::add(const std::string& key, const std::string& text) {
-  fields_[key] = json_text(text);
+lease_line& lease_line::add(std::string_view key, const std::string& text) {
+  auto begin = values_.size();
+  add_json_text(values_, text);
+  fields_.at(count_++) = {key, begin, values_.size()};
   return *this;
 }
 
-lease_line& lease_line::add(const std::string& key, uint64_t number) {
-  fields_[key] = fmt::format("{}", number);
+template <class Number>
+lease_line& lease_line::add_number(std::string_view key, Number number) {
+  auto begin = values_.size();
+  values_ += fmt::format_int(number).c_str();
+  fields_.at(count_++) = {key, begin, values_.size()};
   return *this;
 }
 
-lease_line& lease_line::add(const std::string& key, nanoseconds time) {
-  fields_[key] = fmt::format("{}", time.count());
-  return *this;
+lease_line& lease_line::add(std::string_view key, uint64_t number) {
+  return add_number(key, number);
 }
 
-lease_line& lease_line::add_if(const std::string& key, const std::string& text) {
+lease_line& lease_line::add(std::string_view key, nanoseconds time) {
+  return add_number(key, time.count());
+}
+
+lease_line& lease_line::add_if(std::string_view key, const std::string& text) {
   return text.empty() ? *this : add(key, text);
 }
 
 std::string lease_line::text() const {
+  auto sorted = fields_;
+  std::sort(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(count_),
+    [](const field& a, const field& b) { return a.key < b.key; });
   std::string out = "{";
-  for (const auto& [key, value] : fields_)
-    out += fmt::format("{}{}:{}", out.size() == 1 ? "" : ",", json_text(key), value);
+  out.reserve(values_.size() + 24 * count_ + 2);
+  for (size_t i = 0; i < count_; ++i) {
+    if (i != 0)
+      out += ',';
+    add_json_text(out, sorted[i].key);
+    out += ':';
+    out.append(values_, sorted[i].begin, sorted[i].end - sorted[i].begin);
+  }
   return out + "}";
 }
 

@@ -2,10 +2,11 @@
 
 #include "gpu/lease/policy.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
 
 namespace gristmill {
 
@@ -13,15 +14,29 @@ namespace gristmill {
 /// of `lease_table` only.
 class lease_line {
 public:
-  lease_line& add(const std::string& key, const std::string& text);
-  lease_line& add(const std::string& key, uint64_t number);
-  lease_line& add(const std::string& key, std::chrono::nanoseconds time);
+  /// `key` is a literal, and each is added once.
+  lease_line& add(std::string_view key, const std::string& text);
+  lease_line& add(std::string_view key, uint64_t number);
+  lease_line& add(std::string_view key, std::chrono::nanoseconds time);
   /// Nothing for an empty text.
-  lease_line& add_if(const std::string& key, const std::string& text);
+  lease_line& add_if(std::string_view key, const std::string& text);
   std::string text() const;
 
 private:
-  std::map<std::string, std::string> fields_;
+  struct field {
+    std::string_view key;
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
+  template <class Number>
+  lease_line& add_number(std::string_view key, Number number);
+
+  /// More than any event has; the values stand in `values_`.
+  static constexpr size_t fields_max = 16;
+  std::array<field, fields_max> fields_;
+  size_t count_ = 0;
+  std::string values_;
 };
 
 /// Who asks, for what, under which numbers.

@@ -3,9 +3,12 @@
 #include "gpu/lease/table_lines.hpp"
 
 #include <algorithm>
-#include <cassert>
+#include <bit>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
+#include <set>
+#include <utility>
 
 namespace gristmill {
 
@@ -50,26 +53,27 @@ result<void> lease_table::check_request(holder_id holder, const lease_request& r
 }
 
 result<need_id> lease_table::place_need(const std::string& text, const std::string& candidate) {
+  bool clean = candidate.empty() || blame_.of(candidate) == blame_matrix::standing::clean;
+  if (clean && text.empty())
+    return any_need;
+  // The same few texts come over and over again.
+  auto& known = known_needs_[std::hash<std::string>{}(text) % known_needs_.size()];
+  if (clean && known.text == text && needs_.acquire_again(known.id, known.stamp))
+    return known.id;
   auto need = parse_need(text);
   if (!need)
     return pass(need);
   auto excluded = need_index::nothing_excluded;
   std::string history;
-  if (!candidate.empty() && blame_.of(candidate) != blame_matrix::standing::clean) {
+  if (!clean) {
     history = failures_text(candidate);
     if (blame_.of(candidate) == blame_matrix::standing::poison)
       return fail(errc::refused, "lease request: " + history + "; it is not run again");
     excluded = blame_.failures(candidate).front().gpu;
   }
   if (*need != gpu_need{} || excluded != need_index::nothing_excluded) {
-    bool any = false;
-    bool elsewhere = false;
-    for (uint32_t gpu = 0; gpu < gpus_.size() && !elsewhere; ++gpu) {
-      bool can = fits(*need, gpus_[gpu].attributes);
-      any = any || can;
-      elsewhere = can && gpu != excluded;
-    }
-    if (!any) {
+    const auto& can = gpus_for(*need, need_index::nothing_excluded);
+    if (can.empty()) {
       std::set<std::string> there;
       for (const auto& s : gpus_)
         there.insert(to_string(s.attributes));
@@ -77,7 +81,7 @@ result<need_id> lease_table::place_need(const std::string& text, const std::stri
         fmt::format("lease request: no GPU here satisfies '{}'; there are: {}", text,
           there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", "))));
     }
-    if (!elsewhere)
+    if (can.size() == 1 && can.contains(excluded))
       return fail(errc::refused,
         "lease request: " + history
           + "; it may be tried again on another GPU only, and there is no other that fits");
@@ -85,27 +89,109 @@ result<need_id> lease_table::place_need(const std::string& text, const std::stri
   auto id = needs_.acquire(*need, excluded);
   if (!id)
     return pass(id);
-  if (id->fresh)
-    refit(id->id);
+  if (id->fresh) {
+    fitting_[id->id] = gpus_for(*need, excluded);
+    numbers_used_ |= need_set{1} << id->id;
+  }
+  if (clean)
+    known = {text, id->id, needs_.stamp(id->id)};
   return id->id;
 }
+
+// --- slots -----------------------------------------------------------------------------------
+
+uint32_t lease_table::find_request(holder_id holder, uint64_t request) const {
+  return by_request_.find(hash_of(holder, request), [&](uint32_t at) {
+    if ((at & held_bit) != 0) {
+      const auto& s = gpus_[at & ~held_bit];
+      return s.holder == holder && s.request == request;
+    }
+    return waiters_[at].holder == holder && waiters_[at].request == request;
+  });
+}
+
+uint32_t lease_table::new_waiter() {
+  if (vacant_waiters_.empty()) {
+    waiters_.emplace_back();
+    return static_cast<uint32_t>(waiters_.size() - 1);
+  }
+  auto waiter = vacant_waiters_.back();
+  vacant_waiters_.pop_back();
+  return waiter;
+}
+
+uint32_t& lease_table::alike(const std::string& candidate) {
+  return alike_[std::hash<std::string>{}(candidate) % alike_.size()];
+}
+
+void lease_table::add_waiter(uint32_t waiter) {
+  auto& w = waiters_[waiter];
+  by_ticket_.insert(mixed(w.who.ticket), waiter);
+  by_request_.insert(hash_of(w.holder, w.request), waiter);
+  // Tickets grow.
+  w.older = newest_waiter_;
+  w.newer = nobody;
+  (newest_waiter_ == nobody ? oldest_waiter_ : waiters_[newest_waiter_].newer) = waiter;
+  newest_waiter_ = waiter;
+  ++waiting_by_need_[w.who.need];
+  if (config_.estimate_places)
+    ++waiting_by_flow_[w.who.flow];
+  wait_deadlines_.push({{w.who.deadline, w.who.ticket}, waiter, w.version});
+  if (w.candidate.empty())
+    return;
+  ++with_candidate_;
+  auto& first = alike(w.candidate);
+  w.before_alike = nobody;
+  w.after_alike = first;
+  if (first != nobody)
+    waiters_[first].before_alike = waiter;
+  first = waiter;
+}
+
+// What every way out of the queue does, but for the policy. The slot's content stays until the
+// next request comes.
+void lease_table::forget_waiter(uint32_t waiter) {
+  auto& w = waiters_[waiter];
+  ++w.version;
+  by_ticket_.erase(mixed(w.who.ticket), waiter);
+  by_request_.erase(hash_of(w.holder, w.request), waiter);
+  (w.older == nobody ? oldest_waiter_ : waiters_[w.older].newer) = w.newer;
+  (w.newer == nobody ? newest_waiter_ : waiters_[w.newer].older) = w.older;
+  wait_deadlines_.removed([&](const auto& e) { return waiters_[e.slot].version == e.version; });
+  if (!w.candidate.empty()) {
+    --with_candidate_;
+    (w.before_alike == nobody ? alike(w.candidate) : waiters_[w.before_alike].after_alike) =
+      w.after_alike;
+    if (w.after_alike != nobody)
+      waiters_[w.after_alike].before_alike = w.before_alike;
+  }
+  --waiting_by_need_[w.who.need];
+  if (config_.estimate_places)
+    if (auto flow = waiting_by_flow_.find(w.who.flow); --flow->second == 0)
+      waiting_by_flow_.erase(flow);
+  needs_.release(w.who.need);
+  vacant_waiters_.push_back(waiter);
+  ++changes_;
+}
+
+// --- requests --------------------------------------------------------------------------------
 
 result<lease_ticket> lease_table::on_request(
   holder_id holder, const lease_request& request, nanoseconds now, lease_actions& out) {
   saw(now);
-  request_key key{holder, request.request};
-  if (tickets_.contains(key) || held_.contains(key))
+  if (find_request(holder, request.request) != nobody)
     return position(holder, request.request, now);
   if (auto good = check_request(holder, request); !good)
     return pass(good);
-  if (waiting_.size() >= config_.waiting_max)
+  if (waiting() >= config_.waiting_max)
     return fail(errc::queue_full,
-      fmt::format("{} requests wait for a GPU already; ask again later", waiting_.size()));
+      fmt::format("{} requests wait for a GPU already; ask again later", waiting()));
   auto need = place_need(request.need, request.candidate);
   if (!need)
     return pass(need);
 
-  waiting_entry w;
+  auto waiter = new_waiter();
+  auto& w = waiters_[waiter];
   w.holder = holder;
   w.request = request.request;
   w.attempt = request.attempt;
@@ -125,72 +211,62 @@ result<lease_ticket> lease_table::on_request(
   w.who.deadline = now + patience;
   auto ticket = w.who.ticket;
 
-  event e;
-  e.kind = "lease_request";
-  e.t = now;
-  e.problem = request.flow.problem;
-  e.attempt = request.attempt;
-  e.candidate = request.candidate;
-  e.data = describe(w.who, w.request)
-             .add("estimate_ns", w.who.est_hold)
-             .add_if("need", request.need)
-             .text();
-  log(std::move(e), out);
+  auto line = [&] {
+    event e;
+    e.kind = "lease_request";
+    e.t = now;
+    e.problem = request.flow.problem;
+    e.attempt = request.attempt;
+    e.candidate = request.candidate;
+    auto data = describe(w.who, w.request);
+    data.add("estimate_ns", w.who.est_hold).add_if("need", request.need);
+    if (request.weight != 1)
+      data.add("weight", uint64_t{request.weight});
+    e.data = data.text();
+    return e;
+  };
+  log(line, out);
   policy_->on_request(w.who);
   ++changes_;
-  tickets_[key] = ticket;
-  ++waiting_by_need_[*need];
-  ++waiting_by_flow_[w.who.flow];
-  wait_deadlines_.insert({w.who.deadline, ticket});
-  if (!w.candidate.empty())
-    by_candidate_.insert({w.candidate, ticket});
-  waiting_.emplace(ticket, std::move(w));
+  add_waiter(waiter);
   serve(now, out);
-  if (!waiting_.contains(ticket))
+  // Nobody asks within this call, so the slot is still this request's.
+  if (find_waiter(ticket) == nobody)
     return lease_ticket{request.request, ticket, 0, nanoseconds{0}};
-  if (!alarm_due_)
+  if (!alarm_due_ && config_.log_events)
     alarm_due_ = now + std::max(config_.alarm_every, nanoseconds{1});
-  return position(holder, request.request, now);
+  auto [ahead, wait] = place_of(waiters_[waiter], now);
+  return lease_ticket{request.request, ticket, ahead, wait};
 }
 
 result<lease_ticket> lease_table::position(
   holder_id holder, uint64_t request, nanoseconds now) const {
-  if (auto it = held_.find({holder, request}); it != held_.end())
-    return lease_ticket{request, gpus_[it->second].who.ticket, 0, nanoseconds{0}};
-  auto it = tickets_.find({holder, request});
-  if (it == tickets_.end())
+  auto at = find_request(holder, request);
+  if (at == nobody)
     return fail(errc::not_found, fmt::format("request {} neither waits nor holds a GPU", request));
-  auto [ahead, wait] = place_of(waiting_.at(it->second), now);
-  return lease_ticket{request, it->second, ahead, wait};
+  if ((at & held_bit) != 0)
+    return lease_ticket{request, gpus_[at & ~held_bit].who.ticket, 0, nanoseconds{0}};
+  auto [ahead, wait] = place_of(waiters_[at], now);
+  return lease_ticket{request, waiters_[at].who.ticket, ahead, wait};
 }
 
-// What every way out of the queue does, but for the policy.
-void lease_table::forget_waiter(const waiting_entry& w) {
-  tickets_.erase({w.holder, w.request});
-  wait_deadlines_.erase({w.who.deadline, w.who.ticket});
-  by_candidate_.erase({w.candidate, w.who.ticket});
-  --waiting_by_need_[w.who.need];
-  if (auto flow = waiting_by_flow_.find(w.who.flow); --flow->second == 0)
-    waiting_by_flow_.erase(flow);
-  needs_.release(w.who.need);
-  ++changes_;
-}
-
-void lease_table::end_wait(uint64_t ticket, const std::string& reason, bool tell_holder,
+void lease_table::end_wait(uint32_t waiter, const std::string& reason, bool tell_holder,
   nanoseconds now, lease_actions& out) {
-  auto node = waiting_.extract(ticket);
-  const auto& w = node.mapped();
-  policy_->on_cancel(ticket);
-  forget_waiter(w);
-  event e;
-  e.kind = "lease_wait_end";
-  e.t = now;
-  e.problem = w.who.flow.problem;
-  e.attempt = w.attempt;
-  e.candidate = w.candidate;
-  e.reason = reason;
-  e.data = describe(w.who, w.request).add("queue_ns", now - w.who.arrived).text();
-  log(std::move(e), out);
+  const auto& w = waiters_[waiter];
+  policy_->on_cancel(w.who.ticket);
+  forget_waiter(waiter);
+  auto line = [&] {
+    event e;
+    e.kind = "lease_wait_end";
+    e.t = now;
+    e.problem = w.who.flow.problem;
+    e.attempt = w.attempt;
+    e.candidate = w.candidate;
+    e.reason = reason;
+    e.data = describe(w.who, w.request).add("queue_ns", now - w.who.arrived).text();
+    return e;
+  };
+  log(line, out);
   if (!tell_holder)
     return;
   lease_action a;
@@ -203,34 +279,34 @@ void lease_table::end_wait(uint64_t ticket, const std::string& reason, bool tell
 lease_ack lease_table::on_cancel(
   holder_id holder, uint64_t request, nanoseconds now, lease_actions& out) {
   saw(now);
-  if (auto it = tickets_.find({holder, request}); it != tickets_.end()) {
-    end_wait(it->second, "cancelled", false, now, out);
-    return {true, "no longer waiting"};
-  }
-  if (auto it = held_.find({holder, request}); it != held_.end()) {
+  auto at = find_request(holder, request);
+  if (at == nobody)
+    return {false, fmt::format("request {} neither waits nor holds a GPU", request)};
+  if ((at & held_bit) != 0) {
     // The grant and the cancellation have crossed.
-    end_lease(it->second, "lease_release", "cancelled", false, now, out);
+    end_lease(at & ~held_bit, "lease_release", "cancelled", false, now, out);
     return {true, "the lease is over"};
   }
-  return {false, fmt::format("request {} neither waits nor holds a GPU", request)};
+  end_wait(at, "cancelled", false, now, out);
+  return {true, "no longer waiting"};
 }
 
 // A candidate that has failed meanwhile: who waits with it goes elsewhere, or not at all.
 void lease_table::place_anew(const std::string& candidate, nanoseconds now, lease_actions& out) {
-  std::vector<uint64_t> tickets;
-  for (auto it = by_candidate_.lower_bound({candidate, 0}); it != by_candidate_.end(); ++it) {
-    if (it->first != candidate)
-      break;
-    tickets.push_back(it->second);
-  }
-  for (auto ticket : tickets) {
-    auto& w = waiting_.at(ticket);
+  std::vector<uint32_t> same;
+  for (auto waiter = alike(candidate); waiter != nobody; waiter = waiters_[waiter].after_alike)
+    if (waiters_[waiter].candidate == candidate)
+      same.push_back(waiter);
+  std::sort(same.begin(), same.end(),
+    [this](uint32_t a, uint32_t b) { return waiters_[a].who.ticket < waiters_[b].who.ticket; });
+  for (auto waiter : same) {
+    auto& w = waiters_[waiter];
     auto need = place_need(w.need, candidate);
     if (!need) {
-      end_wait(ticket, "refused: " + need.error().what, true, now, out);
+      end_wait(waiter, "refused: " + need.error().what, true, now, out);
       continue;
     }
-    policy_->on_cancel(ticket);
+    policy_->on_cancel(w.who.ticket);
     --waiting_by_need_[w.who.need];
     needs_.release(w.who.need);
     w.who.need = *need;
@@ -242,57 +318,65 @@ void lease_table::place_anew(const std::string& candidate, nanoseconds now, leas
 
 // --- grants ----------------------------------------------------------------------------------
 
-std::optional<uint64_t> lease_table::pick(
-  uint32_t gpu, need_set group, nanoseconds now, lease_actions& out) {
+uint32_t lease_table::pick(uint32_t gpu, need_set group, nanoseconds now, lease_actions& out) {
   auto ticket = policy_->pick({gpu, group}, now);
   if (!ticket)
-    return std::nullopt;
-  auto it = waiting_.find(*ticket);
-  if (it != waiting_.end() && (group >> it->second.who.need & 1) != 0)
-    return ticket;
+    return nobody;
+  auto waiter = find_waiter(*ticket);
+  if (waiter != nobody && (group >> waiters_[waiter].who.need & 1) != 0)
+    return waiter;
   // A policy from outside may be wrong; nobody must wait for that.
-  auto e = gpu_event("policy_failed", gpu, now);
-  e.reason = fmt::format(
-    "the lease policy named ticket {}, which does not wait for such a GPU; the oldest is served",
-    *ticket);
-  log(std::move(e), out);
-  for (const auto& [oldest, w] : waiting_)
-    if ((group >> w.who.need & 1) != 0)
+  auto line = [&] {
+    auto e = gpu_event("policy_failed", gpu, now);
+    e.reason = fmt::format(
+      "the lease policy named ticket {}, which does not wait for such a GPU; the oldest is served",
+      *ticket);
+    return e;
+  };
+  log(line, out);
+  for (auto oldest = oldest_waiter_; oldest != nobody; oldest = waiters_[oldest].newer)
+    if ((group >> waiters_[oldest].who.need & 1) != 0)
       return oldest;
-  return std::nullopt;
+  return nobody;
 }
 
 void lease_table::serve(nanoseconds now, lease_actions& out) {
-  if (!draining_.empty() || waiting_.empty())
+  if (!draining_.empty() || waiting() == 0 || free_.empty())
     return;
-  for (auto group = free_.begin(); group != free_.end();) {
-    // A grant takes its GPU out of the group, and the group away with the last.
-    auto key = group->first;
-    while (group != free_.end()) {
-      auto gpu = *group->second.begin();
-      auto ticket = pick(gpu, key, now, out);
-      if (!ticket)
-        break;
-      grant(gpu, *ticket, now, out);
-      group = free_.find(key);
+  // One question to the policy for all GPUs that satisfy the same needs, the smallest set of needs
+  // (read as a number) first.
+  for (unserved_ = free_; !unserved_.empty(); unserved_ -= group_) {
+    group_ = unserved_;
+    need_set fits = 1;
+    for (auto left = numbers_used_; left != 0;) {
+      auto need = static_cast<need_id>(std::bit_width(left) - 1);
+      left &= ~(need_set{1} << need);
+      if (group_.exceeds(fitting_[need]))
+        group_ -= fitting_[need];
+      else
+        fits |= need_set{1} << need;
     }
-    group = free_.upper_bound(key);
+    auto rest = group_.size();
+    for (auto gpu = group_.first(); rest-- > 0; gpu = group_.next(gpu)) {
+      auto waiter = pick(gpu, fits, now, out);
+      if (waiter == nobody)
+        break;
+      grant(gpu, waiter, now, out);
+    }
   }
 }
 
-void lease_table::grant(uint32_t gpu, uint64_t ticket, nanoseconds now, lease_actions& out) {
-  auto node = waiting_.extract(ticket);
-  assert(!node.empty());
-  auto& w = node.mapped();
+void lease_table::grant(uint32_t gpu, uint32_t waiter, nanoseconds now, lease_actions& out) {
+  auto& w = waiters_[waiter];
   auto& s = gpus_[gpu];
-  policy_->on_grant(ticket, gpu, now);
-  forget_waiter(w);
+  policy_->on_grant(w.who.ticket, gpu, now);
+  forget_waiter(waiter);
   auto waited = now - w.who.arrived;
   if (recent_waits_.size() < waits_remembered)
     recent_waits_.push_back(waited);
   else
     recent_waits_[next_wait_++ % waits_remembered] = waited;
-  ledger_.on_grant(w.who.flow, w.who.weight, now);
+  s.ledger_hint = ledger_.on_grant(w.who.flow, w.who.weight, now);
   s.token = ++s.newest;
   s.verified = false;
   s.charge_due = true;
@@ -302,31 +386,35 @@ void lease_table::grant(uint32_t gpu, uint64_t ticket, nanoseconds now, lease_ac
   s.idle_alarm = false;
   s.holder = w.holder;
   s.request = w.request;
-  s.who = std::move(w.who);
-  s.attempt = std::move(w.attempt);
-  s.candidate = std::move(w.candidate);
+  // Changed, not moved: so the texts of both keep their memory.
+  std::swap(s.who, w.who);
+  std::swap(s.attempt, w.attempt);
+  std::swap(s.candidate, w.candidate);
   s.granted_at = now;
   s.renewed_at = now;
   s.term = s.who.cap;
-  held_[{s.holder, s.request}] = gpu;
+  by_request_.insert(hash_of(s.holder, s.request), gpu | held_bit);
+  ++held_;
   ++granted_total_;
   enter(gpu, gpu_phase::granted, now + config_.grant_answer_limit, now);
   ask_for_tokens(gpu, now, out);
 
-  auto e = lease_event("lease_grant", gpu, now);
-  e.data = describe(s.who, s.request)
-             .add_if("boot", s.boot)
-             .add("epoch", config_.epoch)
-             .add("holder", s.holder)
-             .add("queue_ns", waited)
-             .add("term_ns", s.term)
-             .text();
-  log(std::move(e), out);
-  lease_action a;
+  auto line = [&] {
+    auto e = lease_event("lease_grant", gpu, now);
+    e.data = describe(s.who, s.request)
+               .add_if("boot", s.boot)
+               .add("epoch", config_.epoch)
+               .add("holder", s.holder)
+               .add("queue_ns", waited)
+               .add("term_ns", s.term)
+               .text();
+    return e;
+  };
+  log(line, out);
+  auto& a = out.emplace_back();
   a.kind = lease_action_kind::grant;
   a.holder = s.holder;
   a.granted = {s.request, lease{gpu, s.token, s.who.what, s.term}};
-  out.push_back(std::move(a));
 }
 
 } // namespace gristmill

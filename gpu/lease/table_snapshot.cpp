@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
+#include <set>
 
 namespace gristmill {
 
@@ -21,7 +23,7 @@ nanoseconds lease_table::hold_of(const waiter& who) const {
 const lease_table::look& lease_table::forecast(nanoseconds now, bool exact) const {
   constexpr uint64_t always_up_to = 16;
   constexpr size_t long_queue = 256;
-  auto waiting = waiting_.size();
+  auto waiting = this->waiting();
   nanoseconds pause_per_waiter{waiting > long_queue ? 800'000 : 100'000};
   auto changed = changes_ - look_.changes;
   bool pause_over = now - look_.at >= pause_per_waiter * static_cast<int64_t>(waiting);
@@ -37,27 +39,29 @@ const lease_table::look& lease_table::forecast(nanoseconds now, bool exact) cons
     if (s.drained || !s.suspicion.empty())
       continue;
     if (s.phase == gpu_phase::free) {
-      gpus.push_back({gpu, s.fits, now, 0, now});
+      gpus.push_back({gpu, fits_of(gpu), now, 0, now});
     } else if (live(s) || ending(s)) {
       auto expected = hold_of(s.who);
       auto end = s.granted_at + expected;
       // Over its time already: nobody knows, so a part of the usual time more.
       if (end <= now)
         end = live(s) ? now + expected / 4 : now;
-      gpus.push_back({gpu, s.fits, end, s.charge_due ? s.who.ticket : 0, s.granted_at});
+      gpus.push_back({gpu, fits_of(gpu), end, s.charge_due ? s.who.ticket : 0, s.granted_at});
     }
   }
   std::vector<forecast_waiter> waiters;
   waiters.reserve(waiting);
-  for (const auto& [ticket, w] : waiting_)
-    waiters.push_back({ticket, w.who.need, hold_of(w.who), w.who.deadline - now});
+  for (auto at = oldest_waiter_; at != nobody; at = waiters_[at].newer) {
+    const auto& who = waiters_[at].who;
+    waiters.push_back({who.ticket, who.need, hold_of(who), who.deadline - now});
+  }
   look_.places = look_ahead(*policy_, std::move(gpus), waiters, now);
   look_.by_ticket.clear();
   look_.by_flow.clear();
   for (size_t i = 0; i < look_.places.size(); ++i) {
     const auto& place = look_.places[i];
     look_.by_ticket[place.ticket] = i;
-    auto& [last, count] = look_.by_flow[waiting_.at(place.ticket).who.flow];
+    auto& [last, count] = look_.by_flow[waiters_[find_waiter(place.ticket)].who.flow];
     last = place;
     ++count;
   }
@@ -69,14 +73,16 @@ const lease_table::look& lease_table::forecast(nanoseconds now, bool exact) cons
 
 std::pair<uint32_t, nanoseconds> lease_table::place_of(
   const waiting_entry& w, nanoseconds now) const {
+  if (!config_.estimate_places)
+    return {0, nanoseconds{0}};
   const auto& f = forecast(now, false);
-  auto last_place = static_cast<uint32_t>(waiting_.size() - 1);
+  auto last_place = static_cast<uint32_t>(waiting() - 1);
   auto passed = now - f.at;
   auto left = [&](nanoseconds wait) { return std::max(wait - passed, nanoseconds{0}); };
   if (auto it = f.by_ticket.find(w.who.ticket); it != f.by_ticket.end()) {
     const auto& place = f.places[it->second];
     // Those that were served since were in front, as far as the forecast holds.
-    auto gone = f.places.size() > waiting_.size() ? f.places.size() - waiting_.size() : 0;
+    auto gone = f.places.size() > waiting() ? f.places.size() - waiting() : 0;
     auto ahead = place.ahead > gone ? place.ahead - static_cast<uint32_t>(gone) : 0;
     return {std::min(ahead, last_place), left(place.wait)};
   }
@@ -85,7 +91,7 @@ std::pair<uint32_t, nanoseconds> lease_table::place_of(
   // It came after the look ahead. Behind all others it would wait as long as the queue has grown
   // since; a flow that has some waits as long as its own part has grown, if that is less.
   auto step = f.places.back().wait / static_cast<int64_t>(f.places.size());
-  auto wait = step * static_cast<int64_t>(waiting_.size());
+  auto wait = step * static_cast<int64_t>(waiting());
   auto ahead = last_place;
   if (auto it = f.by_flow.find(w.who.flow); it != f.by_flow.end()) {
     const auto& [last, count] = it->second;
@@ -136,7 +142,8 @@ std::vector<broker_alarm> lease_table::alarms_now(nanoseconds now) const {
   }
   std::set<lease_flow> seen;
   std::map<std::string, uint32_t> blocked;
-  for (const auto& [ticket, w] : waiting_) {
+  for (auto at = oldest_waiter_; at != nobody; at = waiters_[at].newer) {
+    const auto& w = waiters_[at];
     auto waited = now - w.who.arrived;
     if (free_for_long != 0 && waited >= config_.alarm_every)
       ++blocked[w.need];
@@ -144,7 +151,7 @@ std::vector<broker_alarm> lease_table::alarms_now(nanoseconds now) const {
       continue;
     auto without = now - std::max(w.who.arrived, ledger_.last_grant(w.who.flow));
     if (without >= limit)
-      out.push_back({"starvation", {}, ticket,
+      out.push_back({"starvation", {}, w.who.ticket,
         fmt::format("{} of {} has waited {:.0f} s without any lease (others: median {:.0f} s)",
           w.who.flow.agent, w.who.flow.problem, in_seconds(without), in_seconds(median_wait()))});
   }
@@ -160,15 +167,21 @@ std::vector<broker_alarm> lease_table::alarms_now(nanoseconds now) const {
 }
 
 void lease_table::look_for_alarms(nanoseconds now, lease_actions& out) {
+  // Alarms are told in events only; a snapshot looks for itself.
+  if (!config_.log_events)
+    return;
   auto changes = alarms_.update(alarms_now(now));
   auto tell = [&](const char* kind, const broker_alarm& alarm) {
-    event e;
-    e.kind = kind;
-    e.t = now;
-    e.gpu = alarm.gpu;
-    e.reason = alarm.kind;
-    e.data = lease_line{}.add("detail", alarm.detail).add("ticket", alarm.ticket).text();
-    log(std::move(e), out);
+    auto line = [&] {
+      event e;
+      e.kind = kind;
+      e.t = now;
+      e.gpu = alarm.gpu;
+      e.reason = alarm.kind;
+      e.data = lease_line{}.add("detail", alarm.detail).add("ticket", alarm.ticket).text();
+      return e;
+    };
+    log(line, out);
   };
   for (const auto& alarm : changes.raised)
     tell("alarm", alarm);
@@ -204,22 +217,22 @@ broker_snapshot lease_table::snapshot(const broker_query& query, nanoseconds now
     }
     out.gpus.push_back(std::move(g));
   }
-  out.waiting = static_cast<uint32_t>(waiting_.size());
+  out.waiting = static_cast<uint32_t>(waiting());
   out.granted_total = granted_total_;
   out.alarms = alarms_now(now);
   out.usage = ledger_.usage();
   out.policy = policy_->name();
   out.epoch = config_.epoch;
-  if (query.waiters_max == 0 || waiting_.empty())
+  if (query.waiters_max == 0 || waiting() == 0)
     return out;
   const auto& f = forecast(now, true);
   for (const auto& place : f.places) {
     if (out.waiters.size() >= query.waiters_max)
       break;
-    auto it = waiting_.find(place.ticket);
-    if (it == waiting_.end())
+    auto at = find_waiter(place.ticket);
+    if (at == nobody)
       continue;
-    const auto& w = it->second;
+    const auto& w = waiters_[at];
     out.waiters.push_back({place.ticket, w.who.what, w.who.flow, w.need, w.attempt,
       now - w.who.arrived, static_cast<uint32_t>(out.waiters.size()),
       std::max(place.wait - (now - f.at), nanoseconds{0})});
@@ -251,8 +264,7 @@ std::optional<std::string> lease_table::broken_slot(uint32_t gpu) const {
   if (s.charge_due && !live(s) && !ending(s))
     return says("a lease that is over has not been charged");
   if (live(s)) {
-    auto it = held_.find({s.holder, s.request});
-    if (s.holder != 0 && (it == held_.end() || it->second != gpu))
+    if (s.holder != 0 && find_request(s.holder, s.request) != (gpu | held_bit))
       return says("its live lease has no holder");
     if (s.holder == 0 && s.token > s.entry.token_floor)
       return says("nobody holds a lease of this start");
@@ -266,13 +278,13 @@ std::optional<std::string> lease_table::broken_slot(uint32_t gpu) const {
     || (s.phase == gpu_phase::absent && s.entry.may_hold_lease_of_before);
   if (has_time != s.deadline.has_value())
     return says("a phase that must end has no deadline, or one that need not has one");
-  if (s.deadline && !gpu_deadlines_.contains({*s.deadline, gpu}))
+  if (auto key = gpu_deadlines_.key_of(gpu);
+      (key == nullptr) != !s.deadline || (key != nullptr && *key != *s.deadline))
     return says("its deadline is in no timer");
   bool can_grant = s.phase == gpu_phase::free && s.newest < s.reserved_last;
-  auto group = free_.find(s.fits);
-  if ((group != free_.end() && group->second.contains(gpu)) != can_grant)
+  if (free_.contains(gpu) != can_grant)
     return says("the set of free GPUs does not fit its phase");
-  if (can_grant && draining_.empty() && policy_->pick({gpu, s.fits}, newest_now_))
+  if (can_grant && draining_.empty() && policy_->pick({gpu, fits_of(gpu)}, newest_now_))
     return says("free, although somebody waits for it");
   return std::nullopt;
 }
@@ -289,13 +301,17 @@ std::optional<std::string> lease_table::broken_invariant() const {
     deadline_count += s.deadline ? 1 : 0;
     free_count += s.phase == gpu_phase::free && s.newest < s.reserved_last ? 1 : 0;
   }
-  for (const auto& [fits_what, gpus] : free_)
-    free_count -= gpus.size();
-  if (live_count != held_.size() || deadline_count != gpu_deadlines_.size() || free_count != 0)
+  if (live_count != held_ || deadline_count != gpu_deadlines_.size() || free_count != free_.size())
     return "a lease, a deadline or a free GPU is left over";
   std::array<uint32_t, needs_max> by_need{};
   size_t with_candidate = 0;
-  for (const auto& [ticket, w] : waiting_) {
+  size_t in_row = 0;
+  for (auto at = oldest_waiter_; at != nobody; at = waiters_[at].newer) {
+    const auto& w = waiters_[at];
+    ++in_row;
+    if (find_waiter(w.who.ticket) != at || find_request(w.holder, w.request) != at
+      || (w.newer == nobody ? at != newest_waiter_ : waiters_[w.newer].who.ticket <= w.who.ticket))
+      return "a request that waits is not found, or not in the order of tickets";
     ++by_need[w.who.need];
     with_candidate += w.candidate.empty() ? 0 : 1;
     if (w.who.need != any_need && needs_.users(w.who.need) == 0)
@@ -306,16 +322,21 @@ std::optional<std::string> lease_table::broken_invariant() const {
   uint32_t in_flows = 0;
   for (const auto& [flow, count] : waiting_by_flow_)
     in_flows += count;
-  if (in_flows != waiting_.size())
+  if (config_.estimate_places && in_flows != waiting())
     return "the counts of the flows differ from those that wait";
   if (by_need != waiting_by_need_)
     return "the counts of the needs differ from those that wait";
-  if (waiting_.size() != tickets_.size() || waiting_.size() != wait_deadlines_.size()
-    || with_candidate != by_candidate_.size())
+  size_t in_chains = 0;
+  for (auto first : alike_)
+    for (auto at = first; at != nobody; at = waiters_[at].after_alike)
+      ++in_chains;
+  if (waiting() != in_row || waiting() != wait_deadlines_.size()
+    || waiting() + held_ != by_request_.size() || with_candidate != with_candidate_
+    || with_candidate != in_chains)
     return "the indices of the waiting requests differ";
-  if (waiting_.size() > config_.waiting_max)
+  if (waiting() > config_.waiting_max)
     return "more requests wait than allowed";
-  if (!waiting_.empty() && !alarm_due_)
+  if (waiting() != 0 && !alarm_due_ && config_.log_events)
     return "somebody waits, and nobody looks for alarms";
   return std::nullopt;
 }

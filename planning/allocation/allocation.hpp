@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,12 +17,28 @@ using problem_index = uint32_t;
 enum class allocation_rule : uint8_t {
   /// The fewest in flight, then the least use, then the fewest given.
   equal_share = 0,
-  /// A slot of the equal floor of a rebalancing allocation.
+  /// A slot of the equal floor.
   floor_share,
   /// The largest gain for the next unit of use, judged by the later half of what it had.
   rising,
   /// Every problem that can use an attempt is close to its floor, so all of them count again.
   all_gated,
+  /// The next one in the order of indices.
+  round_robin,
+  /// The largest recent gain for a unit of use.
+  greedy,
+  /// The largest upper bound of the gain for a unit of use.
+  ucb,
+  /// The highest rung of successive halving.
+  asha,
+  /// Successive halving waits for results that decide who goes on; equal share meanwhile.
+  asha_waits,
+  /// The largest true expected gain (simulation only).
+  oracle,
+  /// A rule that somebody registered.
+  own,
+  /// A registered rule named nobody, or somebody who cannot use an attempt; equal share instead.
+  own_failed,
 };
 
 /// Why a problem was picked: numbers only, so that picking costs no text.
@@ -32,11 +49,19 @@ struct allocation_reason {
   uint32_t given = 0;
   /// 0 where use is counted in attempts.
   uint64_t gpu_ns = 0;
-  /// Of `rising`: gain in log speed-up over the later half of the attempts, and their number.
+  /// Of `rising` and `asha`: gain in log speed-up over the last `window` attempts. Of `greedy`,
+  /// `ucb` and `oracle`: for a unit of use (an attempt, or a GPU second). Of `own`: its score.
   double gain = 0;
   uint32_t window = 0;
   /// Problems that could use an attempt and were left out because of the gate.
   uint32_t gated = 0;
+  /// Of `ucb`: what the bound adds to the gain.
+  double bonus = 0;
+  /// Of `asha`.
+  uint32_t round = 0;
+  uint32_t rung = 0;
+  /// Of `own` and `own_failed`: the name that the rule was registered under. Of unlimited life.
+  std::string_view label = {};
 };
 
 /// For the log.
@@ -51,7 +76,8 @@ struct allocation_pick {
 struct attempt_gain {
   /// Time that leases were held.
   uint64_t gpu_ns = 0;
-  /// ln(best time before / best time after); 0 when the best did not change.
+  /// ln(best time before / best time after); 0 when the best did not change. What is negative or no
+  /// number counts as 0.
   double log_gain = 0;
 };
 
@@ -78,24 +104,9 @@ public:
   virtual std::optional<allocation_pick> pick(std::chrono::nanoseconds now) const = 0;
 };
 
-enum class allocation_kind : uint8_t { equal = 0, rebalance };
-
-/// Which allocation, with its parameters.
-struct allocation_settings {
-  allocation_kind kind = allocation_kind::equal;
-  /// Of `rebalance`: this share of the attempts goes by equal share, 0 to 1.
-  double floor = 0.5;
-  /// Of `rebalance`: a problem whose best is less than this far above its floor (in log speed-up)
-  /// is left out while another can use the attempt. 0 switches the gate off.
-  double gate = 0.05;
-  /// Of `rebalance`: log gain that a problem is credited with in every window, so that one without
-  /// any keeps a chance which falls with the number of its attempts.
-  double prior = 0.1;
-  /// Use is counted in attempts when true, in GPU time when false.
-  bool by_attempts = false;
-};
-
-/// An allocation over `problems` problems.
-std::unique_ptr<allocation> make_allocation(const allocation_settings& settings, uint32_t problems);
+/// Makes an allocation over `problems` problems. Use is counted in attempts when `by_attempts`,
+/// else in GPU time. `allocation_from_text` (allocation_text.hpp) gives one.
+using allocation_factory =
+  std::function<std::unique_ptr<allocation>(uint32_t problems, bool by_attempts)>;
 
 } // namespace gristmill

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "planning/allocation/allocation.hpp"
+#include "planning/allocation/tournament.hpp"
 
-#include <compare>
 #include <cstdint>
-#include <set>
 #include <vector>
 
 namespace gristmill {
@@ -19,13 +17,14 @@ public:
     uint64_t gpu_ns = 0;
   };
 
-  share_queue(uint32_t problems, bool by_attempts) : uses_(problems), by_attempts_(by_attempts) {}
+  share_queue(uint32_t problems, bool by_attempts)
+    : uses_(problems), order_(problems), by_attempts_(by_attempts) {}
 
-  void insert(problem_index p) { waiting_.insert(key_of(p)); }
-  void erase(problem_index p) { waiting_.erase(key_of(p)); }
-  bool empty() const { return waiting_.empty(); }
-  size_t size() const { return waiting_.size(); }
-  problem_index first() const { return waiting_.begin()->problem; }
+  void insert(problem_index p) { order_.set(p, goes_first{*this}); }
+  void erase(problem_index p) { order_.erase(p, goes_first{*this}); }
+  bool empty() const { return order_.empty(); }
+  size_t size() const { return order_.size(); }
+  problem_index first() const { return order_.first(); }
   const use& of(problem_index p) const { return uses_[p]; }
   /// The GPU time that counts here.
   uint64_t counted_ns(problem_index p) const { return by_attempts_ ? 0 : uses_[p].gpu_ns; }
@@ -33,28 +32,27 @@ public:
   /// Changes what a problem has had, and its place in line with it.
   template <class F>
   void change(problem_index p, F how) {
-    bool was_waiting = waiting_.erase(key_of(p)) != 0;
     how(uses_[p]);
-    if (was_waiting)
+    if (order_.contains(p))
       insert(p);
   }
 
 private:
-  struct key {
-    uint32_t in_flight;
-    uint64_t gpu_ns;
-    uint32_t given;
-    problem_index problem;
-    friend auto operator<=>(const key&, const key&) = default;
+  struct goes_first {
+    const share_queue& queue;
+    bool operator()(problem_index a, problem_index b) const {
+      const auto& x = queue.uses_[a];
+      const auto& y = queue.uses_[b];
+      if (x.in_flight != y.in_flight)
+        return x.in_flight < y.in_flight;
+      if (!queue.by_attempts_ && x.gpu_ns != y.gpu_ns)
+        return x.gpu_ns < y.gpu_ns;
+      return x.given != y.given ? x.given < y.given : a < b;
+    }
   };
 
-  key key_of(problem_index p) const {
-    const auto& u = uses_[p];
-    return {u.in_flight, counted_ns(p), u.given, p};
-  }
-
   std::vector<use> uses_;
-  std::set<key> waiting_;
+  tournament order_;
   bool by_attempts_;
 };
 

@@ -107,8 +107,8 @@ struct lab_result {
   /// held.
   double queue_area = 0;
   double system_area = 0;
-  /// Sum of all waits, holds and thinking within the measured time, each cut at its ends: what
-  /// Little's law and the response law are checked with.
+  /// Sum of all waits, holds and thinking (compilation off the lease included) of agents within the
+  /// measured time, each cut at its ends: what Little's law and the response law are checked with.
   double waited_s = 0;
   double held_s = 0;
   double thought_s = 0;
@@ -121,7 +121,8 @@ struct lab_result {
   double jain_seconds = 1;
   double jain_weighted = 1;
   double jain_counts = 1;
-  /// Agents that had to wait, or went without a lease, for an hour or longer at a time.
+  /// Agents that waited for an hour or longer between two of their leases (waits that ended without
+  /// one included).
   uint32_t starved = 0;
 
   /// Evenly spaced in time, the end included; empty without problems.

@@ -34,6 +34,9 @@ struct recorded_lease {
   std::chrono::nanoseconds gave_up_after{0};
   /// The lease's term; 0 for the cap of the class.
   std::chrono::nanoseconds term{0};
+  /// From the end of the hold (the release) to the GPU that is proven free, in place of
+  /// `hold_law`'s `verify_s`; the next gap counts from then.
+  std::chrono::nanoseconds clean_up{0};
 };
 
 /// Somebody who does what was recorded, then is gone.
@@ -48,8 +51,9 @@ struct recorded_agent {
 using planner_factory = std::function<std::unique_ptr<allocation>(
   const scenario& of, const std::vector<problem_curve>& truth)>;
 
-/// Who has timers: agents (and jobs) first, then GPUs, then one for all incidents. Numbers are
-/// dense.
+/// Who has timers: agents first (all jobs from outside are one more agent), then GPUs, then one for
+/// all incidents. Numbers are dense. Of timers at one instant the smallest entity's is first, and
+/// what the lease table itself has to do comes after all of them.
 using lab_entity = uint32_t;
 
 /// What a world demands of the engine that it runs in. Called from within the world's calls; the
@@ -58,9 +62,11 @@ class world_port {
 public:
   virtual ~world_port() = default;
 
-  /// Calls `on_timer(entity)` at `at`, in place of the timer that the entity had.
+  /// Calls `on_timer(entity)` at `at`, in place of the timer that the entity had; the largest time
+  /// means never.
   virtual void set_timer(lab_entity entity, std::chrono::nanoseconds at) = 0;
-  /// From an agent to the lease broker.
+  /// From an agent to the lease broker. `what` stays as it is until the request is granted, ended
+  /// or refused, or cancelled.
   virtual void request(uint32_t agent, const lease_request& what) = 0;
   virtual void cancel(uint32_t agent, uint64_t request) = 0;
   /// From the executor of a GPU to the lease broker; a `device_report` each, but for the release.
@@ -75,10 +81,12 @@ public:
 
 struct world_options {
   uint64_t seed = 1;
+  /// In place of the scenario's planner.
   planner_factory planner;
   /// In place of the scenario's agents and arrivals.
   std::vector<recorded_agent> recorded;
-  /// Called for every finished lease of a problem (for a journal): problem, agent, log gain.
+  /// Called for every lease of a problem that ended with its GPU proven free: problem, agent, log
+  /// gain (below 0 for a first kernel that is slower than the baseline).
   std::function<void(
     uint32_t problem, uint32_t agent, double log_gain, std::chrono::nanoseconds now)>
     on_attempt;
@@ -92,7 +100,13 @@ struct world_options {
 ///
 /// No two entities ever act at the same instant: every time that is drawn is a whole number of
 /// quanta of 2^14 ns plus the entity's own number, so the order of events is the order of times and
-/// both engines must agree. What is recorded keeps its times.
+/// both engines must agree. (An incident acts at an instant of its GPU.) With recorded agents all
+/// times are what they are instead, and there is neither thinking, compiling, launching nor
+/// learning: a recorded hold is from the grant to the end of the work.
+///
+/// A GPU executor reports its start of work in the instant of the grant, ends the work itself at
+/// the end of the lease's term at the latest, releases, and reports `verified` when the GPU is
+/// proven free; then its agent has the result and thinks on, as in production.
 class world {
 public:
   /// Errors: `invalid_input` for more than 16,384 entities, or a scenario that the table cannot

@@ -14,14 +14,14 @@ double problem_curve::log_speedup() const {
 }
 
 double problem_curve::sol_score() const {
-  return is_solved ? sol_score_of(std::exp(log_speedup()), headroom) : 0;
+  return is_solved ? sol_score_of(plain_exp(log_speedup()), headroom) : 0;
 }
 
 double problem_curve::expected_gain(const learning_law& law) const {
   if (!is_solved)
     return std::fabs(start) + (asymptote - start) * 0.1;
   const double b = law.gamma + law.step;
-  const double chance = std::min(1.0, law.improve * ease * std::pow(gap, law.gamma));
+  const double chance = std::min(1.0, law.improve * ease * plain_pow(gap, law.gamma));
   return law.correct * chance * (asymptote - start) * gap / (1 + b);
 }
 
@@ -43,16 +43,16 @@ problem_curve draw_problem(
   const double b = law.gamma + law.step;
   const double grown =
     1 + law.gamma * target.leases * law.correct * law.improve * ease / (b - law.gamma);
-  const double gap = std::pow(grown, -1 / law.gamma);
+  const double gap = plain_pow(grown, -1 / law.gamma);
   out.asymptote = out.start + (final - out.start) / (1 - gap);
-  out.headroom = std::max(headroom, 1.02 * std::exp(out.asymptote));
+  out.headroom = std::max(headroom, 1.02 * plain_exp(out.asymptote));
   return out;
 }
 
 double try_correct_candidate(
   problem_curve& problem, const learning_law& law, counter_stream& draws) {
   const double chance =
-    std::min(1.0, law.improve * problem.ease * std::pow(problem.gap, law.gamma));
+    std::min(1.0, law.improve * problem.ease * plain_pow(problem.gap, law.gamma));
   const bool improves = draws.chance(chance);
   const double step = draws.beta_one(law.gamma + law.step);
   if (!problem.is_solved) {

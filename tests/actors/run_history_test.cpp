@@ -1,8 +1,8 @@
 #include "actors/run_history.hpp"
 
-#include "actors/planner_text.hpp"
 #include "actors/run_events.hpp"
 #include "journal/log_check.hpp"
+#include "planning/allocation/allocation_text.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -25,12 +25,17 @@ candidate_ref candidate(const std::string& key) {
   return c;
 }
 
-portfolio_config config_of(allocation_kind kind) {
+portfolio_config config_of(const char* allocation) {
   portfolio_config config;
   config.seed = 7;
   config.share_by_attempts = true;
-  config.allocation.kind = kind;
+  config.allocation = *allocation_from_text(allocation);
   return config;
+}
+
+const char* allocation_of(uint64_t seed) {
+  constexpr const char* all[] = {"equal", "rebalance", "floor(0.25, asha(first=2))", "ucb"};
+  return all[seed % 4];
 }
 
 std::vector<portfolio_problem> three_problems() {
@@ -44,7 +49,7 @@ public:
   world(uint64_t seed, size_t stop_after)
     : random_(seed), stop_after_(stop_after),
       mind_(std::move(*portfolio::make(
-        config_of(seed % 2 == 0 ? allocation_kind::equal : allocation_kind::rebalance),
+        config_of(allocation_of(seed)),
         three_problems()))) {
     events.push_back({.seq = 1, .incarnation = 1, .kind = "run_started"});
     run();
@@ -221,10 +226,6 @@ private:
   uint64_t token_ = 0;
 };
 
-allocation_kind kind_of(uint64_t seed) {
-  return seed % 2 == 0 ? allocation_kind::equal : allocation_kind::rebalance;
-}
-
 /// Of the log of a process that wrote its closing events and goes on.
 std::vector<event> continued(std::vector<event> events, const restored_run& run) {
   for (auto e : run.closing) {
@@ -245,7 +246,7 @@ TEST_CASE("at every prefix of a log the restored portfolio is the one that lived
     for (size_t n = 1; n <= whole; ++n) {
       world killed(seed, n);
       REQUIRE(killed.events.size() == n);
-      auto restored = restore_run(config_of(kind_of(seed)), three_problems(), killed.events);
+      auto restored = restore_run(config_of(allocation_of(seed)), three_problems(), killed.events);
       REQUIRE_MESSAGE(restored, restored.error().what);
       INFO("seed " << seed << ", prefix " << n << " after " << killed.events.back().kind);
       REQUIRE(restored->mind.durable_text() == killed.expected());
@@ -259,10 +260,10 @@ TEST_CASE("a log with its own closing restores to the same run and has nothing l
   for (uint64_t seed = 1; seed <= 4; ++seed)
     for (size_t n = 1; n < 150; n += 7) {
       world killed(seed, n);
-      auto once = restore_run(config_of(kind_of(seed)), three_problems(), killed.events);
+      auto once = restore_run(config_of(allocation_of(seed)), three_problems(), killed.events);
       REQUIRE(once);
       auto twice =
-        restore_run(config_of(kind_of(seed)), three_problems(), continued(killed.events, *once));
+        restore_run(config_of(allocation_of(seed)), three_problems(), continued(killed.events, *once));
       REQUIRE_MESSAGE(twice, twice.error().what);
       CHECK(twice->closing.empty());
       CHECK(twice->mind.durable_text() == once->mind.durable_text());
@@ -272,7 +273,7 @@ TEST_CASE("a log with its own closing restores to the same run and has nothing l
 TEST_CASE("closing closes every lease and every attempt exactly once") {
   for (size_t n = 1; n < 150; n += 5) {
     world killed(3, n);
-    auto restored = restore_run(config_of(kind_of(3)), three_problems(), killed.events);
+    auto restored = restore_run(config_of(allocation_of(3)), three_problems(), killed.events);
     REQUIRE(restored);
     auto events = continued(killed.events, *restored);
     events.push_back({.seq = events.size() + 1,
@@ -289,7 +290,7 @@ TEST_CASE("closing closes every lease and every attempt exactly once") {
 
 TEST_CASE("a resumed problem waits for its inputs, then goes on") {
   world killed(2, 40);
-  auto restored = restore_run(config_of(allocation_kind::equal), three_problems(), killed.events);
+  auto restored = restore_run(config_of("equal"), three_problems(), killed.events);
   REQUIRE(restored);
   auto& mind = restored->mind;
   CHECK(mind.next("w", 0ns).kind == decision_kind::idle);
@@ -314,13 +315,13 @@ TEST_CASE("a verdict whose attempt the planner had not told of yet is counted on
     }
   std::erase_if(cut, [&](const event& e) { return e.attempt == verdict.attempt; });
   cut.push_back(verdict);
-  auto restored = restore_run(config_of(allocation_kind::equal), three_problems(), cut);
+  auto restored = restore_run(config_of("equal"), three_problems(), cut);
   REQUIRE_MESSAGE(restored, restored.error().what);
   auto text = restored->mind.durable_text();
   auto key = json::parse(verdict.data).at("key").get<std::string>();
   CHECK(text.find("known " + key) != std::string::npos);
   auto twice =
-    restore_run(config_of(allocation_kind::equal), three_problems(), continued(cut, *restored));
+    restore_run(config_of("equal"), three_problems(), continued(cut, *restored));
   REQUIRE_MESSAGE(twice, twice.error().what);
   CHECK(twice->closing.empty());
   CHECK(twice->mind.durable_text() == text);
@@ -328,7 +329,7 @@ TEST_CASE("a verdict whose attempt the planner had not told of yet is counted on
 
 TEST_CASE("budgets go on: what was used counts, and a larger one opens the run again") {
   world calm(2, 10'000);
-  auto config = config_of(allocation_kind::equal);
+  auto config = config_of("equal");
   config.attempt_budget = 3;
   auto spent = restore_run(config, three_problems(), calm.events);
   REQUIRE(spent);
@@ -348,7 +349,7 @@ TEST_CASE("tokens of earlier starts are never given again, T_b and time are know
   auto events = calm.events;
   events.push_back({.t = 1h, .kind = "token_block", .gpu = "mock:h200#1", .token = 2048});
   events.push_back({.t = 1h, .kind = "token_block", .gpu = "mock:h200#1", .token = 1024});
-  auto restored = restore_run(config_of(allocation_kind::equal), three_problems(), events);
+  auto restored = restore_run(config_of("equal"), three_problems(), events);
   REQUIRE(restored);
   CHECK(restored->token_floors == std::map<std::string, uint64_t>{{"mock:h200#1", 2048}});
   CHECK(restored->used == 1h);
@@ -361,14 +362,14 @@ TEST_CASE("a log that is not of this run is refused with its event") {
   for (auto& e : events)
     if (e.kind == "assigned" && e.problem == "b")
       e.attempt = "zz/cuda/0";
-  auto other = restore_run(config_of(allocation_kind::equal), three_problems(), events);
+  auto other = restore_run(config_of("equal"), three_problems(), events);
   REQUIRE_FALSE(other);
   CHECK(other.error().what.find("(assigned): the run has no problem 'zz'") != std::string::npos);
   events = calm.events;
   for (auto& e : events)
     if (e.kind == "attempt_finished")
       e.data = R"({"kind":"search"})";
-  auto broken = restore_run(config_of(allocation_kind::equal), three_problems(), events);
+  auto broken = restore_run(config_of("equal"), three_problems(), events);
   REQUIRE_FALSE(broken);
   CHECK(broken.error().code == errc::invalid_input);
   CHECK(broken.error().what.find("(attempt_finished)") != std::string::npos);
@@ -389,23 +390,4 @@ TEST_CASE("names of attempts are read from the right, because names of problems 
   for (const char* text :
     {"", "a", "a/b", "a/b/", "/b/1", "a//1", "a/b/x", "a/b/-1", "a/b/1x", "a/b/99999999999"})
     CHECK_FALSE(attempt_id_from(text));
-}
-
-TEST_CASE("texts of allocations are read, and errors name the nearest") {
-  CHECK(planner_from_text("equal")->kind == allocation_kind::equal);
-  auto r = planner_from_text("rebalance(floor=0.25, gate=0)");
-  REQUIRE(r);
-  CHECK(r->kind == allocation_kind::rebalance);
-  CHECK(r->floor == 0.25);
-  CHECK(r->gate == 0);
-  CHECK(r->prior == 0.1);
-  auto what = [](const char* text) { return planner_from_text(text).error().what; };
-  CHECK(what("rebalanc").find("rebalance") != std::string::npos);
-  CHECK(what("rebalance(flor=1)").find("floor") != std::string::npos);
-  CHECK(what("rebalance(floor=2)").find("from 0 to 1") != std::string::npos);
-  CHECK(what("rebalance(floor=x)").find("decimal") != std::string::npos);
-  CHECK(what("equal(floor=1)").find("equal has no parameter") != std::string::npos);
-  CHECK(what("equal/equal").find("one level") != std::string::npos);
-  CHECK(what("rebalance(").find("--planner: allocation") != std::string::npos);
-  CHECK_FALSE(planner_from_text(""));
 }

@@ -176,6 +176,7 @@ TEST_CASE("a value of the wrong kind, or out of range, is told with its flag") {
     {{"run", "--gpus", "mock:h200:0"}, {"mock:h200:0"}},
     {{"run", "--gpus", "mock:h200:99999"}, {"99999"}},
     {{"run", "--planner", "rebalance(floor=2)"}, {"floor"}},
+    {{"run", "--planner", "gate(floor(0.5, risin))"}, {"--planner", "rising"}},
     {{"problem", "reference", "softmax", "--limit", "0s"}, {"--limit", "30s"}},
     {{"problem", "reference", "softmax", "--limit", "soon"}, {"--limit", "soon"}},
     {{"broker", "--gpus", "sleep:0"}, {"sleep:0"}},

@@ -1,5 +1,6 @@
 // Workers that are moved between problems, the notes that they leave, and probes.
 
+#include "planning/allocation/allocation_text.hpp"
 #include "planning/portfolio.hpp"
 
 #include <doctest/doctest.h>
@@ -111,7 +112,7 @@ TEST_CASE_FIXTURE(two_problems, "a probe is a trial, and never the best") {
 TEST_CASE("rebalancing sends workers to the problem that gains") {
   portfolio_config config;
   config.share_by_attempts = true;
-  config.allocation = {allocation_kind::rebalance, 0.5, 0.05, 0.1, false};
+  config.allocation = *allocation_from_text("rebalance");
   auto mind = std::move(*portfolio::make(config, {{"p", {}}, {"q", {}}, {"r", {}}}));
   for (const char* name : {"p", "q", "r"}) {
     prepared_problem ready;

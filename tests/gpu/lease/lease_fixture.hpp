@@ -84,8 +84,8 @@ struct table_fixture {
   std::vector<event> lines(const std::string& kind) const {
     std::vector<event> found;
     for (const auto& a : out)
-      if (a.kind == lease_action_kind::log && a.entry.kind == kind)
-        found.push_back(a.entry);
+      if (a.kind == lease_action_kind::log && a.entry->kind == kind)
+        found.push_back(*a.entry);
     return found;
   }
 

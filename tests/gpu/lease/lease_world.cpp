@@ -578,9 +578,9 @@ private:
         break;
       case lease_action_kind::log:
         // What failed on a GPU in quarantine is forgiven.
-        if (a.entry.kind == "gpu_quarantined")
+        if (a.entry->kind == "gpu_quarantined")
           for (auto& [candidate, gpus] : failed_on_)
-            gpus.erase(*table_->gpu_by_name(a.entry.gpu));
+            gpus.erase(*table_->gpu_by_name(a.entry->gpu));
         break;
       case lease_action_kind::rerun:
         break;

@@ -66,7 +66,7 @@ struct lease_fixture {
 
   bool logged(const std::string& kind) const {
     for (const auto& a : of(lease_action_kind::log))
-      if (a.entry.kind == kind)
+      if (a.entry->kind == kind)
         return true;
     return false;
   }
@@ -386,8 +386,8 @@ TEST_CASE("no token is granted before its block is stored") {
   REQUIRE(out.size() == 1);
   CHECK(out[0].kind == lease_action_kind::reserve);
   CHECK(out[0].reserve.last == 1024);
-  CHECK(out[0].entry.kind == "token_block");
-  CHECK(out[0].entry.token == 1024);
+  CHECK(out[0].entry->kind == "token_block");
+  CHECK(out[0].entry->token == 1024);
   table.on_device_up(gpu, 0ns, out);
   REQUIRE(table.on_request(alice, {}, 0ns, out));
   auto granted = [&] {
@@ -510,14 +510,14 @@ TEST_CASE_FIXTURE(lease_fixture, "every transition is one line, and its data is 
   table->on_verified(0, t, now, out);
   auto lines = of(lease_action_kind::log);
   REQUIRE(lines.size() == 2);
-  CHECK(lines[0].entry.kind == "lease_release");
-  CHECK(lines[0].entry.gpu == "mock:h200#0");
-  CHECK(lines[0].entry.token == t);
-  CHECK(lines[0].entry.attempt == "p/cuda/1");
-  CHECK(lines[0].entry.t == 3s);
-  CHECK(lines[0].entry.data
+  CHECK(lines[0].entry->kind == "lease_release");
+  CHECK(lines[0].entry->gpu == "mock:h200#0");
+  CHECK(lines[0].entry->token == t);
+  CHECK(lines[0].entry->attempt == "p/cuda/1");
+  CHECK(lines[0].entry->t == 3s);
+  CHECK(lines[0].entry->data
     == R"({"agent":"agent-1","class":"timing","held_ns":3000000000,"holder":1,"request":1,"ticket":1})");
-  CHECK(lines[1].entry.kind == "gpu_free");
+  CHECK(lines[1].entry->kind == "gpu_free");
 }
 
 TEST_CASE_FIXTURE(lease_fixture, "a snapshot shows phases, tokens and who works where") {
