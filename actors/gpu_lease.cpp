@@ -12,6 +12,11 @@ namespace {
 /// As many as the table remembers.
 constexpr size_t boots_remembered = 16;
 
+/// Of a sender. Its control block stays where it is for as long as its address is kept.
+uint64_t hash_of(const caf::actor_control_block* who) {
+  return mixed(reinterpret_cast<uintptr_t>(who));
+}
+
 } // namespace
 
 gpu_lease::gpu_lease(caf::actor_config& config, gpu_lease_config settings)
@@ -49,12 +54,13 @@ std::chrono::nanoseconds gpu_lease::now() {
 }
 
 void gpu_lease::on_exit() {
-  for (auto& [id, h] : holders_)
+  for (auto& h : holders_)
     for (auto request : h.open)
       seam::post(h.handle, lease_ended{request, 0, "the broker ends"});
   monitors_.clear();
-  holder_ids_.clear();
   holders_.clear();
+  by_sender_ = {};
+  by_id_ = {};
   executors_.clear();
   settings_.on_rerun = nullptr;
   settings_.events.close();
@@ -68,15 +74,20 @@ caf::result<lease_ticket> gpu_lease::on_request(const lease_request& what) {
   if (!from)
     return to_error(
       {errc::invalid_input, "a lease_request needs a sender: the grant is pushed to it"});
-  auto id = holder_of(from);
+  auto& h = holders_[asking(from)];
+  auto id = h.id;
   // Before the table answers: the grant may be among the actions of this very call.
-  holders_[id].open.insert(what.request);
+  // One that is open already gets its ticket again.
+  bool fresh = std::find(h.open.begin(), h.open.end(), what.request) == h.open.end();
+  if (fresh)
+    h.open.push_back(what.request);
   lease_actions actions;
   auto ticket = table_.on_request(id, what, now(), actions);
   perform(actions);
   if (ticket)
     return *ticket;
-  close_request(id, what.request);
+  if (fresh)
+    close_request(id, what.request);
   return to_error(ticket.error());
 }
 
@@ -86,12 +97,13 @@ lease_ack gpu_lease::on_command(const lease_command& what) {
   auto instant = now();
   switch (what.verb) {
   case lease_verb::cancel: {
-    auto known = holder_ids_.find(caf::actor_cast<caf::actor_addr>(current_sender()));
-    if (known == holder_ids_.end()) {
+    auto from = caf::actor_cast<caf::strong_actor_ptr>(current_sender());
+    auto slot = from ? known_sender(from.get()) : flat_index::none;
+    if (slot == flat_index::none || holders_[slot].id == 0) {
       ack.note = "no request of this sender is open";
       break;
     }
-    auto id = known->second;
+    auto id = holders_[slot].id;
     ack = table_.on_cancel(id, what.request, instant, actions);
     if (ack.applied) {
       // It may have been a lease already; the end of that one is not this holder's business any
@@ -226,10 +238,10 @@ void gpu_lease::perform(lease_action& action) {
     grant(action);
     break;
   case lease_action_kind::notify_holder: {
-    auto found = holders_.find(action.holder);
-    if (found == holders_.end())
+    auto slot = slot_of(action.holder);
+    if (slot == flat_index::none)
       break;
-    seam::tell(this, found->second.handle, action.ended);
+    seam::tell(this, holders_[slot].handle, action.ended);
     // With a token it held a GPU, which is still to be verified.
     if (action.ended.token == 0)
       close_request(action.holder, action.ended.request);
@@ -276,9 +288,9 @@ void gpu_lease::grant(const lease_action& action) {
   e.held_by = action.holder;
   e.request = action.granted.request;
   e.token = action.granted.granted.token;
-  auto found = holders_.find(action.holder);
-  if (found != holders_.end())
-    seam::tell(this, found->second.handle, action.granted, e.pointer);
+  auto slot = slot_of(action.holder);
+  if (slot != flat_index::none)
+    seam::tell(this, holders_[slot].handle, action.granted, e.pointer);
 }
 
 void gpu_lease::set_timer() {
@@ -295,29 +307,62 @@ void gpu_lease::set_timer() {
 // ---- holders and executors
 // -----------------------------------------------------------------------
 
-holder_id gpu_lease::holder_of(const caf::strong_actor_ptr& from) {
-  auto address = caf::actor_cast<caf::actor_addr>(from);
-  auto known = holder_ids_.find(address);
-  if (known != holder_ids_.end())
-    return known->second;
-  auto id = ++last_holder_;
-  holder_ids_.emplace(address, id);
-  holders_[id].handle = caf::actor_cast<lease_holder_actor>(from);
-  monitors_.watch(this, from, [this, id](const caf::error&) { holder_down(id); });
-  return id;
+uint32_t gpu_lease::known_sender(const caf::actor_control_block* from) const {
+  return by_sender_.find(hash_of(from));
+}
+
+uint32_t gpu_lease::asking(const caf::strong_actor_ptr& from) {
+  auto slot = known_sender(from.get());
+  if (slot == flat_index::none) {
+    if (free_slots_.empty()) {
+      slot = static_cast<uint32_t>(holders_.size());
+      holders_.emplace_back();
+    } else {
+      slot = free_slots_.back();
+      free_slots_.pop_back();
+    }
+    holders_[slot].address = caf::actor_cast<caf::actor_addr>(from);
+    by_sender_.insert(hash_of(from.get()), slot);
+    monitors_.watch(this, from, [this, slot](const caf::error&) { holder_down(slot); });
+    ++idle_;
+  }
+  auto& h = holders_[slot];
+  if (h.id == 0) {
+    --idle_;
+    h.id = ++last_holder_;
+    h.handle = caf::actor_cast<lease_holder_actor>(from);
+    by_id_.insert(mixed(h.id), slot);
+  }
+  return slot;
+}
+
+void gpu_lease::forget(uint32_t slot) {
+  auto& h = holders_[slot];
+  by_sender_.erase(hash_of(caf::actor_cast<caf::actor_control_block*>(h.address)), slot);
+  h = {};
+  free_slots_.push_back(slot);
 }
 
 void gpu_lease::close_request(holder_id id, uint64_t request) {
-  auto found = holders_.find(id);
-  if (found == holders_.end())
+  auto slot = slot_of(id);
+  if (slot == flat_index::none)
     return;
-  found->second.open.erase(request);
-  if (!found->second.open.empty())
+  auto& h = holders_[slot];
+  auto found = std::find(h.open.begin(), h.open.end(), request);
+  if (found != h.open.end())
+    h.open.erase(found);
+  if (!h.open.empty())
     return;
-  // Nothing is left to watch it for; a monitor that stays behind would leak.
-  monitors_.unwatch(this, found->second.handle);
-  holder_ids_.erase(caf::actor_cast<caf::actor_addr>(found->second.handle));
-  holders_.erase(found);
+  by_id_.erase(mixed(id), slot);
+  h.id = 0;
+  h.handle = nullptr;
+  if (idle_ < settings_.idle_holders_max) {
+    ++idle_;
+    return;
+  }
+  // A monitor that stays behind would leak.
+  monitors_.unwatch(this, h.address);
+  forget(slot);
 }
 
 void gpu_lease::close_lease_if_over(uint32_t gpu) {
@@ -333,12 +378,14 @@ void gpu_lease::close_lease(uint32_t gpu) {
   close_request(id, e.request);
 }
 
-void gpu_lease::holder_down(holder_id id) {
-  auto found = holders_.find(id);
-  if (found == holders_.end())
+void gpu_lease::holder_down(uint32_t slot) {
+  auto id = holders_[slot].id;
+  forget(slot);
+  if (id == 0) {
+    --idle_;
     return;
-  holder_ids_.erase(caf::actor_cast<caf::actor_addr>(found->second.handle));
-  holders_.erase(found);
+  }
+  by_id_.erase(mixed(id), slot);
   for (auto& e : executors_)
     if (e.held_by == id)
       e.held_by = 0;

@@ -2,15 +2,14 @@
 
 #include "actors/event_port.hpp"
 #include "actors/interfaces.hpp"
+#include "gpu/lease/flat_index.hpp"
 #include "gpu/lease/policy.hpp"
 #include "gpu/lease/table.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,9 @@ struct gpu_lease_config {
   /// In the order of their indices; each waits for the first report of its executor.
   std::vector<gpu_entry> gpus;
   event_port events;
+  /// How many holders with nothing open stay known and watched, so that their next request finds
+  /// them; any more are forgotten at once.
+  uint32_t idle_holders_max = 4096;
   /// What failed only on a GPU that is in quarantine now; the event is written in any case.
   std::function<void(const blame_victim&)> on_rerun;
 };
@@ -32,10 +34,10 @@ struct gpu_lease_config {
 /// failed to answer is event `policy_failed`.
 ///
 /// The holder of a lease is whoever sent its request; it is watched for as long as it waits or
-/// holds. The executor of a GPU is whoever reports for it; only that one may. When an executor
-/// ends, its GPU is lost and its lease over; another actor that reports `up`, or `holding` to a
-/// broker that has started anew, takes its place. Only the executor's word decides about blame:
-/// what a holder says about the outcome is not heard.
+/// holds, and mostly on to its next request. The executor of a GPU is whoever reports for it; only
+/// that one may. When an executor ends, its GPU is lost and its lease over; another actor that
+/// reports `up`, or `holding` to a broker that has started anew, takes its place. Only the
+/// executor's word decides about blame: what a holder says about the outcome is not heard.
 ///
 /// A grant follows a `verified` within the same message: nothing is asked in between, because
 /// tokens are reserved in blocks beforehand.
@@ -49,9 +51,13 @@ public:
 
 private:
   struct holder {
+    /// As the table knows it: a new number whenever it asks with nothing open, 0 while nothing is.
+    holder_id id = 0;
+    /// Only while something is open: whoever has nothing from here must not live on because of it.
     lease_holder_actor handle;
+    caf::actor_addr address;
     /// Requests that wait or hold a GPU.
-    std::set<uint64_t> open;
+    std::vector<uint64_t> open;
   };
 
   struct executor {
@@ -80,11 +86,16 @@ private:
   void perform(lease_action& action);
   void grant(const lease_action& action);
 
-  holder_id holder_of(const caf::strong_actor_ptr& from);
+  /// Slots of `holders_`, or `flat_index::none`. That of a sender, whether or not it has anything
+  /// open; that of a number; that of a sender who is about to ask, made if need be.
+  uint32_t known_sender(const caf::actor_control_block* from) const;
+  uint32_t slot_of(holder_id id) const { return by_id_.find(mixed(id)); }
+  uint32_t asking(const caf::strong_actor_ptr& from);
+  void forget(uint32_t slot);
   void close_request(holder_id id, uint64_t request);
   void close_lease(uint32_t gpu);
   void close_lease_if_over(uint32_t gpu);
-  void holder_down(holder_id id);
+  void holder_down(uint32_t slot);
   void executor_down(const caf::actor_addr& address);
   void set_timer();
   std::chrono::nanoseconds now();
@@ -94,8 +105,13 @@ private:
   lease_policy* policy_;
   lease_table table_;
   seam::monitors monitors_;
-  std::map<caf::actor_addr, holder_id> holder_ids_;
-  std::map<holder_id, holder> holders_;
+  /// In slots that are used again.
+  std::vector<holder> holders_;
+  std::vector<uint32_t> free_slots_;
+  flat_index by_sender_;
+  /// Those with something open.
+  flat_index by_id_;
+  uint32_t idle_ = 0;
   holder_id last_holder_ = 0;
   std::vector<executor> executors_;
   uint64_t generation_ = 0;

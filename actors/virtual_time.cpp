@@ -49,12 +49,7 @@ void virtual_clock::cancel_request_timeout(caf::abstract_actor* self, caf::messa
 
 void virtual_clock::schedule_message(
   time_point t, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content) {
-  schedule_ranked(t, last_rank, std::move(receiver), std::move(content));
-}
-
-void virtual_clock::schedule_ranked(
-  time_point t, uint32_t rank, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content) {
-  auto* entry = push(t, rank);
+  auto* entry = push(t);
   entry->kind = timer_kind::message;
   entry->self = std::move(receiver);
   entry->content = std::move(content);
@@ -73,13 +68,21 @@ void virtual_clock::cancel_all() {
 
 bool virtual_clock::next(time_point& due) {
   skip_dead();
-  if (heap_.empty())
-    return false;
-  due = heap_.front().due;
-  return true;
+  due = heap_.empty() ? time_point::max() : heap_.front().due;
+  if (source_ != nullptr)
+    due = std::min(due, source_->first());
+  return due != time_point::max();
 }
 
 void virtual_clock::fire_next() {
+  if (source_ != nullptr) {
+    auto due = source_->first();
+    if (heap_.empty() || due <= heap_.front().due) {
+      advance_to(due);
+      source_->fire();
+      return;
+    }
+  }
   auto first = heap_.front();
   advance_to(first.due);
   std::pop_heap(heap_.begin(), heap_.end(), later{});
@@ -114,7 +117,7 @@ void virtual_clock::advance_to(time_point t) {
   now_ = std::max(now_, t);
 }
 
-virtual_clock::timer* virtual_clock::push(time_point due, uint32_t rank) {
+virtual_clock::timer* virtual_clock::push(time_point due) {
   timer* entry = nullptr;
   if (free_.empty()) {
     entry = &store_.emplace_back();
@@ -122,7 +125,7 @@ virtual_clock::timer* virtual_clock::push(time_point due, uint32_t rank) {
     entry = free_.back();
     free_.pop_back();
   }
-  heap_.push_back({due, static_cast<uint64_t>(rank) << 40 | seq_++, entry});
+  heap_.push_back({due, seq_++, entry});
   std::push_heap(heap_.begin(), heap_.end(), later{});
   return entry;
 }
@@ -225,6 +228,9 @@ bool virtual_scheduler::run_once() {
 }
 
 void virtual_scheduler::start() {
+  // Nothing is logged here; without a logger of its own, this thread need not note at every message
+  // who handles it.
+  caf::logger::set_current_actor_system(nullptr);
   // CAF sends `aout` text to this slot, so it must hold a live actor.
   caf::actor_config config{&unit_};
   utility_actors_[printer_id] =

@@ -10,6 +10,17 @@
 
 namespace gristmill {
 
+/// Timers that are no messages: those of a simulated world, which would otherwise send each of them
+/// to an actor only to be called back.
+class timer_source {
+public:
+  virtual ~timer_source() = default;
+  /// When its first timer falls due; the largest time when it has none.
+  virtual caf::actor_clock::time_point first() const = 0;
+  /// Fires that one; the clock stands at its instant.
+  virtual void fire() = 0;
+};
+
 /// The clock of a system in virtual time: moves only when `virtual_scheduler` moves it.
 class virtual_clock final : public caf::actor_clock {
 public:
@@ -33,12 +44,9 @@ public:
   void schedule_message(time_point t, caf::group, caf::strong_actor_ptr, caf::message) override;
   void cancel_all() override;
 
-  /// The rank of everything that is scheduled in another way: the last one of its instant.
-  static constexpr uint32_t last_rank = (1u << 24) - 1;
-  /// As `schedule_message`, with a place among what falls due at the same instant: a smaller rank
-  /// comes first, and equal ranks come in the order in which they were set.
-  void schedule_ranked(
-    time_point t, uint32_t rank, caf::strong_actor_ptr receiver, caf::mailbox_element_ptr content);
+  /// What `source` has due at an instant comes before every message of that instant. It must
+  /// outlive its use; nullptr takes it away.
+  void set_source(timer_source* source) { source_ = source; }
 
   /// When the next timer falls due; false when there is none.
   bool next(time_point& due);
@@ -59,7 +67,7 @@ private:
   };
   struct slot {
     time_point due;
-    /// Rank in the upper 24 bits, then the order in which they were set.
+    /// The order in which they were set.
     uint64_t order;
     timer* what;
   };
@@ -76,12 +84,13 @@ private:
   };
   using index = std::unordered_map<key, timer*, key_hash>;
 
-  timer* push(time_point due, uint32_t rank = last_rank);
+  timer* push(time_point due);
   void pop();
   void skip_dead();
   static void drop(index& from, key k);
 
   time_point now_{duration_type{1}};
+  timer_source* source_ = nullptr;
   uint64_t seq_ = 0;
   std::vector<slot> heap_;
   std::deque<timer> store_;

@@ -89,9 +89,15 @@ struct closed_house {
   /// Leases that run, with the agent of each, in the order in which they end.
   std::vector<std::pair<lease, uint32_t>> running;
   size_t first = 0;
+  /// Not empty: an agent goes to another problem after each lease, so that there are as many flows
+  /// as agents times problems, nearly all of them idle.
+  std::vector<std::string> problems;
 
-  closed_house(const std::string& policy, uint32_t agents, uint32_t gpus, bool journal)
+  closed_house(
+    const std::string& policy, uint32_t agents, uint32_t gpus, bool journal, bool rotating)
     : table(config(agents, journal), *policy_by_name(policy)), requests(agents) {
+    for (uint32_t problem = 0; rotating && problem < 235; ++problem)
+      problems.push_back(fmt::format("problem-{}", problem));
     for (uint32_t gpu = 0; gpu < gpus; ++gpu) {
       table.add_gpu({fmt::format("mock:h200#{}", gpu), "h200"}, now, out);
       take_actions();
@@ -127,6 +133,9 @@ struct closed_house {
 
   void ask(uint32_t agent) {
     ++requests[agent].request;
+    if (!problems.empty())
+      requests[agent].flow.problem =
+        problems[(agent + 101 * requests[agent].request) % problems.size()];
     table.on_request(1 + agent, requests[agent], now, out);
     take_actions();
   }
@@ -156,9 +165,9 @@ struct closed_house {
   const std::string done = "done";
 };
 
-double ns_per_lease(
-  const std::string& policy, uint32_t agents, uint32_t gpus, bool journal, uint32_t leases) {
-  closed_house house(policy, agents, gpus, journal);
+double ns_per_lease(const std::string& policy, uint32_t agents, uint32_t gpus, bool journal,
+  bool rotating, uint32_t leases) {
+  closed_house house(policy, agents, gpus, journal, rotating);
   for (uint32_t i = 0; i < leases / 10; ++i)
     house.one_lease();
   double best = 0;
@@ -178,17 +187,18 @@ int cycles(std::vector<std::string> policies) {
     policies = {"fifo", "stride", "sept(ageing=0.5)", "edf", "las", "rr", "lottery", "drr",
       "maxmin", "priority", "backfill"};
   fmt::print(
-    "ns a whole lease: request, grant, active, release, verified\n{:40}{:>16}{:>16}{:>16}\n",
-    "policy", "300 on 27", "10k on 1000", "300, events");
+    "ns a whole lease: request, grant, active, release, verified\n{:40}{:>16}{:>16}{:>16}{:>16}\n",
+    "policy", "300 on 27", "10k on 1000", "300, rotating", "300, events");
   for (const auto& policy : policies) {
     if (auto made = policy_by_name(policy); !made) {
       fmt::print(stderr, "{}\n", made.error().what);
       return 2;
     }
-    fmt::print("{:40}{:16.0f}{:16.0f}{:16.0f}\n", policy,
-      ns_per_lease(policy, 300, 27, false, 500'000),
-      ns_per_lease(policy, 10'000, 1'000, false, 500'000),
-      ns_per_lease(policy, 300, 27, true, 100'000));
+    fmt::print("{:40}{:16.0f}{:16.0f}{:16.0f}{:16.0f}\n", policy,
+      ns_per_lease(policy, 300, 27, false, false, 500'000),
+      ns_per_lease(policy, 10'000, 1'000, false, false, 500'000),
+      ns_per_lease(policy, 300, 27, false, true, 500'000),
+      ns_per_lease(policy, 300, 27, true, false, 100'000));
   }
   return 0;
 }

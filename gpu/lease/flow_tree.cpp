@@ -89,6 +89,29 @@ void flow_tree::forget_flow(uint32_t flow) {
   vacant_flows_.push_back(flow);
 }
 
+uint32_t flow_tree::busy_place(uint32_t flow) {
+  auto& busy = flows_[flow].busy;
+  if (busy != flat_index::none)
+    return busy;
+  if (vacant_busy_.empty()) {
+    busy = static_cast<uint32_t>(busy_.size());
+    busy_.emplace_back();
+  } else {
+    busy = vacant_busy_.back();
+    vacant_busy_.pop_back();
+  }
+  busy_[busy].flow = flow;
+  return busy;
+}
+
+void flow_tree::rest(uint32_t flow) {
+  auto& busy = flows_[flow].busy;
+  if (busy_[busy].waiting != 0 || busy_[busy].running != 0)
+    return;
+  vacant_busy_.push_back(busy);
+  busy = flat_index::none;
+}
+
 void flow_tree::forget_ticket(uint64_t ticket, uint32_t slot) {
   by_ticket_.erase(mixed(ticket), slot);
   tickets_[slot].running = false;
@@ -108,7 +131,7 @@ std::vector<uint32_t> flow_tree::sorted_flows() const {
 
 // --- queues ----------------------------------------------------------------------------------
 
-flow_tree::need_queue& flow_tree::queue_of(flow_entry& f, need_id need) {
+flow_tree::need_queue& flow_tree::queue_of(busy_flow& f, need_id need) {
   for (auto& queue : f.queues)
     if (queue.need == need)
       return queue;
@@ -123,15 +146,17 @@ indexed_heap<flow_key>& flow_tree::order_of(need_id need) {
 }
 
 void flow_tree::reorder(uint32_t flow) {
-  auto& f = flows_[flow];
-  for (auto& queue : f.queues) {
+  const auto& f = flows_[flow];
+  if (busy_[f.busy].waiting == 0)
+    return;
+  for (auto& queue : busy_[f.busy].queues) {
     if (queue.tickets.empty())
       continue;
     const auto& [ticket, arrived] = queue.tickets.front().key;
     auto key = rule_->key(f.account, f.name, {ticket, arrived});
     auto& order = order_of(queue.need);
-    if (auto before = order.key_of(flow); before == nullptr || *before != key)
-      order.set(flow, key, goes_before());
+    if (auto before = order.key_of(f.busy); before == nullptr || *before != key)
+      order.set(f.busy, key, goes_before());
   }
 }
 
@@ -140,6 +165,7 @@ void flow_tree::on_request(const waiter& w) {
     return;
   auto flow = flow_named(flow_of(w));
   auto& f = flows_[flow];
+  auto& busy = busy_[busy_place(flow)];
   auto slot = static_cast<uint32_t>(tickets_.size());
   if (vacant_tickets_.empty()) {
     tickets_.emplace_back();
@@ -153,23 +179,23 @@ void flow_tree::on_request(const waiter& w) {
   ticket.lease = {w.est_hold, w.weight, {}, 0};
   by_ticket_.insert(mixed(w.ticket), slot);
   f.account.weight = std::max<uint32_t>(w.weight, 1);
-  if (f.waiting == 0)
+  if (busy.waiting == 0)
     rule_->on_join(clock_, f.account);
-  ++f.waiting;
-  queue_of(f, w.need).tickets.push({{w.ticket, w.arrived}, slot, ticket.version});
+  ++busy.waiting;
+  queue_of(busy, w.need).tickets.push({{w.ticket, w.arrived}, slot, ticket.version});
   reorder(flow);
   if (f.child.policy)
     f.child.policy->on_request(w);
 }
 
 void flow_tree::leave_queue(ticket_entry& ticket) {
-  auto& f = flows_[ticket.flow];
+  auto place = flows_[ticket.flow].busy;
   ++ticket.version;
-  --f.waiting;
-  auto& queue = queue_of(f, ticket.need).tickets;
+  --busy_[place].waiting;
+  auto& queue = queue_of(busy_[place], ticket.need).tickets;
   queue.removed([&](const auto& e) { return tickets_[e.slot].version == e.version; });
   if (queue.empty())
-    order_of(ticket.need).erase(ticket.flow, goes_before());
+    order_of(ticket.need).erase(place, goes_before());
 }
 
 void flow_tree::on_cancel(uint64_t ticket) {
@@ -181,6 +207,7 @@ void flow_tree::on_cancel(uint64_t ticket) {
   if (auto& child = flows_[flow].child.policy)
     child->on_cancel(ticket);
   reorder(flow);
+  rest(flow);
   forget_ticket(ticket, slot);
   forget_idle_flows();
 }
@@ -191,10 +218,10 @@ void flow_tree::on_grant(uint64_t ticket, uint32_t gpu, std::chrono::nanoseconds
     return;
   auto& entry = tickets_[slot];
   auto& f = flows_[entry.flow];
-  auto key = *order_of(entry.need).key_of(entry.flow);
+  auto key = *order_of(entry.need).key_of(f.busy);
   leave_queue(entry);
   entry.running = true;
-  ++f.running;
+  ++busy_[f.busy].running;
   entry.lease.granted_at = now;
   entry.lease.charged = rule_->on_grant(clock_, f.account, entry.lease, key);
   reorder(entry.flow);
@@ -209,11 +236,12 @@ void flow_tree::on_release(
     return;
   auto flow = tickets_[slot].flow;
   auto& f = flows_[flow];
-  --f.running;
+  --busy_[f.busy].running;
   rule_->on_release(clock_, f.account, tickets_[slot].lease, usage.held, now);
   reorder(flow);
   if (f.child.policy)
     f.child.policy->on_release(usage, reason, now);
+  rest(flow);
   forget_ticket(usage.ticket, slot);
   forget_idle_flows();
 }
@@ -231,11 +259,11 @@ std::optional<uint64_t> flow_tree::pick(const gpu_offer& offer, std::chrono::nan
   if (best == nullptr)
     return std::nullopt;
   // Something of this flow fits, so its policy names somebody.
-  const auto& f = flows_[best->id];
-  if (f.child.policy)
-    return f.child.policy->pick(offer, now);
+  const auto& busy = busy_[best->id];
+  if (const auto& child = flows_[busy.flow].child.policy)
+    return child->pick(offer, now);
   std::optional<uint64_t> oldest;
-  for (const auto& queue : f.queues)
+  for (const auto& queue : busy.queues)
     if ((offer.fits >> queue.need & 1) != 0 && !queue.tickets.empty())
       oldest = std::min(oldest.value_or(UINT64_MAX), queue.tickets.front().key.first);
   return oldest;

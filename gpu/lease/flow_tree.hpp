@@ -60,16 +60,26 @@ private:
     lazy_queue<std::pair<uint64_t, std::chrono::nanoseconds>> tickets;
   };
 
+  /// There may be very many, nearly all of them idle, so this is small and what an idle one does
+  /// not need stands in a `busy_flow`.
   struct flow_entry {
     std::string name;
-    bool used = false;
-    flow_account account;
     /// Empty without `make_child_`.
     child_policy child;
-    /// At most one a need; an empty one stays for the next waiter with the like.
+    /// Its place in `busy_`; none while nothing waits and nothing runs.
+    uint32_t busy = flat_index::none;
+    bool used = false;
+    flow_account account;
+  };
+
+  /// Of a flow that has somebody who waits or runs.
+  struct busy_flow {
+    uint32_t flow = 0;
+    uint32_t waiting = 0;
+    uint32_t running = 0;
+    /// At most one a need; an empty one stays for the next waiter with the like, and for the next
+    /// flow that gets this place.
     std::vector<need_queue> queues;
-    uint64_t waiting = 0;
-    uint64_t running = 0;
   };
 
   struct ticket_entry {
@@ -81,7 +91,7 @@ private:
     flow_lease lease;
   };
 
-  /// Flows that have a waiter with the need, first one first.
+  /// Busy flows that have a waiter with the need, first one first.
   struct need_order {
     need_id need = any_need;
     indexed_heap<flow_key> flows;
@@ -89,20 +99,25 @@ private:
 
   /// The smaller key goes first, equal ones by name.
   auto goes_before() const {
-    return [this](const flow_key& a, uint32_t flow_a, const flow_key& b, uint32_t flow_b) {
-      return a == b ? flows_[flow_a].name < flows_[flow_b].name : a < b;
+    return [this](const flow_key& a, uint32_t busy_a, const flow_key& b, uint32_t busy_b) {
+      return a == b ? name_of(busy_a) < name_of(busy_b) : a < b;
     };
   }
 
   std::string_view flow_of(const waiter& w) const;
   std::string header() const;
-  bool idle(const flow_entry& f) const { return f.waiting == 0 && f.running == 0; }
+  const std::string& name_of(uint32_t busy) const { return flows_[busy_[busy].flow].name; }
+  bool idle(const flow_entry& f) const { return f.busy == flat_index::none; }
+  /// The place of a flow in `busy_`, which it gets when it has none.
+  uint32_t busy_place(uint32_t flow);
+  /// Gives the place back when nothing waits and nothing runs any more.
+  void rest(uint32_t flow);
   uint32_t find_flow(std::string_view name) const;
   uint32_t flow_named(std::string_view name);
   void forget_flow(uint32_t flow);
   uint32_t find_ticket(uint64_t ticket) const { return by_ticket_.find(mixed(ticket)); }
   void forget_ticket(uint64_t ticket, uint32_t slot);
-  need_queue& queue_of(flow_entry& f, need_id need);
+  static need_queue& queue_of(busy_flow& f, need_id need);
   indexed_heap<flow_key>& order_of(need_id need);
   void leave_queue(ticket_entry& ticket);
   /// Puts the flow where it belongs after its account or its oldest waiter changed.
@@ -119,6 +134,9 @@ private:
   /// Flows and tickets stand in slots that are used again.
   std::vector<flow_entry> flows_;
   std::vector<uint32_t> vacant_flows_;
+  /// Used again at once, so that it is short and its queues keep their memory.
+  std::vector<busy_flow> busy_;
+  std::vector<uint32_t> vacant_busy_;
   flat_index by_name_;
   std::vector<ticket_entry> tickets_;
   std::vector<uint32_t> vacant_tickets_;

@@ -25,24 +25,34 @@ nanoseconds lease_table::adoption_limit() const {
 
 // --- journal lines ---------------------------------------------------------------------------
 
-event lease_table::gpu_event(const char* kind, uint32_t gpu, nanoseconds now) const {
+event lease_table::gpu_event(
+  const char* kind, uint32_t gpu, nanoseconds now, std::string data) const {
   const auto& s = gpus_[gpu];
   event e;
   e.kind = kind;
   e.t = now;
   e.gpu = s.entry.name;
   e.token = s.token;
-  e.data = lease_line{}.add_if("boot", s.boot).text();
+  e.data = std::move(data);
   return e;
 }
 
-event lease_table::lease_event(const char* kind, uint32_t gpu, nanoseconds now) const {
+event lease_table::gpu_event(const char* kind, uint32_t gpu, nanoseconds now) const {
+  return gpu_event(kind, gpu, now, lease_line{}.add_if("boot", gpus_[gpu].boot).text());
+}
+
+event lease_table::lease_event(
+  const char* kind, uint32_t gpu, nanoseconds now, std::string data) const {
   const auto& s = gpus_[gpu];
-  event e = gpu_event(kind, gpu, now);
+  event e = gpu_event(kind, gpu, now, std::move(data));
   e.problem = s.who.flow.problem;
   e.attempt = s.attempt;
   e.candidate = s.candidate;
   return e;
+}
+
+event lease_table::lease_event(const char* kind, uint32_t gpu, nanoseconds now) const {
+  return lease_event(kind, gpu, now, lease_line{}.add_if("boot", gpus_[gpu].boot).text());
 }
 
 // --- phases ----------------------------------------------------------------------------------
@@ -143,8 +153,7 @@ void lease_table::ask_for_tokens(uint32_t gpu, nanoseconds now, lease_actions& o
   a.kind = lease_action_kind::reserve;
   a.reserve = {gpu, s.reserved_last + config_.token_block};
   if (config_.log_events) {
-    auto e = gpu_event("token_block", gpu, now);
-    e.data = "{}";
+    auto e = gpu_event("token_block", gpu, now, "{}");
     e.token = a.reserve.last;
     a.entry = std::move(e);
   }

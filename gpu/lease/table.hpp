@@ -412,8 +412,11 @@ private:
   // table.cpp
   time cap(lease_class what) const { return config_.caps[static_cast<size_t>(what)]; }
   time adoption_limit() const;
+  /// Without `data`: with the boot id only.
   event gpu_event(const char* kind, uint32_t gpu, time now) const;
+  event gpu_event(const char* kind, uint32_t gpu, time now, std::string data) const;
   event lease_event(const char* kind, uint32_t gpu, time now) const;
+  event lease_event(const char* kind, uint32_t gpu, time now, std::string data) const;
   /// Makes the event with `make` and logs it; without `log_events` it is not even made.
   template <class Function>
   void log(Function make, lease_actions& out) const {

@@ -182,9 +182,11 @@ lease_ack lease_table::on_verified(
 
   std::optional<event> line;
   if (config_.log_events) {
-    line = of_a_lease ? lease_event("gpu_free", gpu, now) : gpu_event("gpu_free", gpu, now);
     if (of_a_lease)
-      line->data = lease_line{}.add_if("boot", s.boot).add("held_ns", now - s.granted_at).text();
+      line = lease_event("gpu_free", gpu, now,
+        lease_line{}.add_if("boot", s.boot).add("held_ns", now - s.granted_at).text());
+    else
+      line = gpu_event("gpu_free", gpu, now);
   }
   charge(gpu, "verified", now);
   switch (probe.outcome) {

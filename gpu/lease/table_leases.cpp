@@ -58,13 +58,13 @@ void lease_table::end_lease(uint32_t gpu, const char* kind, const std::string& r
     --held_;
   }
   auto line = [&] {
-    auto e = lease_event(kind, gpu, now);
+    auto data = describe(s.who, s.request)
+                  .add_if("boot", s.boot)
+                  .add("held_ns", now - s.granted_at)
+                  .add("holder", s.holder)
+                  .text();
+    auto e = lease_event(kind, gpu, now, std::move(data));
     e.reason = reason;
-    e.data = describe(s.who, s.request)
-               .add_if("boot", s.boot)
-               .add("held_ns", now - s.granted_at)
-               .add("holder", s.holder)
-               .text();
     return e;
   };
   log(line, out);

@@ -400,15 +400,14 @@ void lease_table::grant(uint32_t gpu, uint32_t waiter, nanoseconds now, lease_ac
   ask_for_tokens(gpu, now, out);
 
   auto line = [&] {
-    auto e = lease_event("lease_grant", gpu, now);
-    e.data = describe(s.who, s.request)
-               .add_if("boot", s.boot)
-               .add("epoch", config_.epoch)
-               .add("holder", s.holder)
-               .add("queue_ns", waited)
-               .add("term_ns", s.term)
-               .text();
-    return e;
+    auto data = describe(s.who, s.request)
+                  .add_if("boot", s.boot)
+                  .add("epoch", config_.epoch)
+                  .add("holder", s.holder)
+                  .add("queue_ns", waited)
+                  .add("term_ns", s.term)
+                  .text();
+    return lease_event("lease_grant", gpu, now, std::move(data));
   };
   log(line, out);
   auto& a = out.emplace_back();

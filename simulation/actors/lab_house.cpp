@@ -1,6 +1,7 @@
 #include "simulation/actors/lab_house.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace gristmill {
@@ -33,10 +34,6 @@ public:
       },
       [this](const lease_ticket&) { house_.answered(number_); },
       [](const lease_ack&) {},
-      [this](const tick& due) {
-        if (house_.is_due(number_, due))
-          house_.open_world()->on_timer(number_, house_.now(), house_);
-      },
     };
   }
 
@@ -47,8 +44,8 @@ private:
 
 class lab_executor final : public lab_executor_actor::base {
 public:
-  lab_executor(caf::actor_config& config, lab_house& house, lab_entity entity)
-    : lab_executor_actor::base(config), house_(house), entity_(entity) {}
+  lab_executor(caf::actor_config& config, lab_house& house)
+    : lab_executor_actor::base(config), house_(house) {}
 
   const char* name() const override { return "lab-executor"; }
 
@@ -64,41 +61,11 @@ public:
           w->on_probe(what, house_.now(), house_);
       },
       [](const lease_ack&) {},
-      [this](const tick& due) {
-        if (house_.is_due(entity_, due))
-          house_.open_world()->on_timer(entity_, house_.now(), house_);
-      },
     };
   }
 
 private:
   lab_house& house_;
-  lab_entity entity_;
-};
-
-class lab_director final : public lab_director_actor::base {
-public:
-  lab_director(caf::actor_config& config, lab_house& house, lab_entity first)
-    : lab_director_actor::base(config), house_(house), entity_(first) {}
-
-  const char* name() const override { return "lab-director"; }
-
-  behavior_type make_behavior() override {
-    seam::end_on_exception(this);
-    return {
-      [this](const tick& due) {
-        auto* w = house_.open_world();
-        if (due.generation == 0 && w != nullptr)
-          w->start(house_);
-        else if (house_.is_due(entity_, due))
-          w->on_timer(entity_, house_.now(), house_);
-      },
-    };
-  }
-
-private:
-  lab_house& house_;
-  lab_entity entity_;
 };
 
 /// Acknowledges at once: what is simulated needs no disk.
@@ -130,7 +97,7 @@ private:
 
 lab_house::lab_house(caf::actor_system& system, world& of, std::function<void(event&&)> journal)
   : system_(system), time_(virtual_scheduler::of(system)), clock_(time_.clock()),
-    start_(clock_.now()), world_(of), journal_(std::move(journal)) {}
+    start_(clock_.now()), world_(of), journal_(std::move(journal)), timers_(of.entity_count()) {}
 
 lab_house::~lab_house() = default;
 
@@ -140,35 +107,28 @@ void lab_house::open(const std::function<gpu_lease_actor(const journal_actor&)>&
       [this, who](const caf::error& why) { has_ended(who, seam::show(system_, why)); });
     return handle;
   };
-  timers_.resize(world_.entity_count());
   unanswered_.resize(world_.agent_count());
-  for (uint32_t i = 0; i < world_.agent_count(); ++i) {
+  for (uint32_t i = 0; i < world_.agent_count(); ++i)
     agents_.push_back(watched(system_.spawn<lab_agent>(*this, i), "an agent"));
-    timers_[i].owner = caf::actor_cast<caf::strong_actor_ptr>(agents_.back());
-  }
   for (uint32_t gpu = 0; gpu < world_.gpu_count(); ++gpu) {
-    auto entity = world_.agent_count() + gpu;
-    executors_.push_back(watched(system_.spawn<lab_executor>(*this, entity), "an executor"));
-    timers_[entity].owner = caf::actor_cast<caf::strong_actor_ptr>(executors_.back());
+    executors_.push_back(watched(system_.spawn<lab_executor>(*this), "an executor"));
     models_.push_back(world_.gpu_model(gpu));
   }
   boots_.resize(world_.gpu_count());
-  auto first = world_.agent_count() + world_.gpu_count();
-  director_ = watched(system_.spawn<lab_director>(*this, first), "the director");
-  for (auto entity = first; entity < timers_.size(); ++entity)
-    timers_[entity].owner = caf::actor_cast<caf::strong_actor_ptr>(director_);
   log_ = watched(system_.spawn<lab_journal>(*this), "the journal");
   broker_ = watched(broker(log_), "the lease broker");
   time_.settle();
+  clock_.set_source(this);
 }
 
 void lab_house::start() {
-  seam::post(director_, tick{0});
+  world_.start(*this);
   time_.settle();
 }
 
 void lab_house::end() {
   over_ = true;
+  clock_.set_source(nullptr);
   // What is still on its way reaches nobody who would act on it.
   time_.settle();
   clock_.cancel_all();
@@ -184,11 +144,8 @@ void lab_house::end() {
     end_actor(each);
   for (auto& each : executors_)
     end_actor(each);
-  if (director_)
-    end_actor(director_);
   if (log_)
     end_actor(log_);
-  timers_.clear();
   time_.settle();
   agents_.clear();
   executors_.clear();
@@ -215,17 +172,32 @@ void lab_house::has_ended(const std::string& who, const std::string& why) {
     broken_ = who + " has ended: " + why;
 }
 
+// ---- timers
+// --------------------------------------------------------------------------------------
+
+caf::actor_clock::time_point lab_house::first() const {
+  auto at = timers_.first().at;
+  // What has broken must not go on with half of its actors.
+  if (at == timer_tree::never || !broken_.empty())
+    return caf::actor_clock::time_point::max();
+  return start_ + at;
+}
+
+void lab_house::fire() {
+  auto entity = timers_.first().entity;
+  timers_.set(entity, timer_tree::never);
+  try {
+    world_.on_timer(entity, now(), *this);
+  } catch (const std::exception& error) {
+    has_ended("the world", error.what());
+  }
+}
+
 // ---- what the world wants done
 // --------------------------------------------------------------------
 
 void lab_house::set_timer(lab_entity entity, std::chrono::nanoseconds at) {
-  auto& t = timers_[entity];
-  ++t.generation;
-  // A message that is on its way cannot be taken back; the one before is stale now.
-  if (at == std::chrono::nanoseconds::max())
-    return;
-  clock_.schedule_ranked(start_ + std::max(at, now()), entity, t.owner,
-    caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, tick{t.generation}));
+  timers_.set(entity, at == timer_tree::never ? at : std::max(at, now()));
 }
 
 void lab_house::request(uint32_t agent, const lease_request& what) {

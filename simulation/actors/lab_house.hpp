@@ -2,6 +2,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/virtual_time.hpp"
+#include "simulation/core/timer_tree.hpp"
 #include "simulation/core/world.hpp"
 
 #include <chrono>
@@ -15,28 +16,19 @@ namespace gristmill {
 /// Somebody who asks for leases, and hears what the broker has to say.
 using lab_agent_actor = lease_holder_actor::extend<
   // What the broker answers to a request; the second only to those who ask, which nobody does.
-  sig<void, lease_ticket>, sig<void, lease_ack>,
-  // INTERNAL: its timer fell due.
-  sig<void, tick>>;
+  sig<void, lease_ticket>, sig<void, lease_ack>>;
 
 /// The executor of a GPU.
 using lab_executor_actor = gpu_executor_actor::extend<
   // What the broker answers to those who ask, which nobody does.
-  sig<void, lease_ack>,
-  // INTERNAL: its timer fell due.
-  sig<void, tick>>;
-
-/// Starts the world and carries its incidents.
-using lab_director_actor = caf::typed_actor<
-  // INTERNAL: the start (generation 0), or a timer fell due.
-  sig<void, tick>>;
+  sig<void, lease_ack>>;
 
 /// What the actors of one simulated run share: the world that decides for them, and who is who. All
 /// of them run in one thread and in virtual time, so what the world wants done is sent at once, in
 /// the name of the actor whom it concerns.
 ///
 /// The house outlives its actors. `end` must be called before the actor system ends.
-class lab_house final : public world_port {
+class lab_house final : public world_port, public timer_source {
 public:
   /// `journal` takes the broker's events; may be empty.
   lab_house(caf::actor_system& system, world& of, std::function<void(event&&)> journal);
@@ -56,14 +48,14 @@ public:
   world* open_world() { return over_ ? nullptr : &world_; }
   std::chrono::nanoseconds now() const { return clock_.now() - start_; }
   caf::actor_clock::time_point start_time() const { return start_; }
-  /// Whether this is the newest timer of the entity.
-  bool is_due(lab_entity entity, const tick& what) const {
-    return !over_ && timers_[entity].generation == what.generation;
-  }
   void write(std::vector<event>& events);
   /// The broker has answered the oldest request of the agent that it had not answered: which?
   uint64_t answered(uint32_t agent);
   void has_ended(const std::string& who, const std::string& why);
+
+  // From the clock.
+  caf::actor_clock::time_point first() const override;
+  void fire() override;
 
   // From the world.
   void set_timer(lab_entity entity, std::chrono::nanoseconds at) override;
@@ -78,11 +70,6 @@ public:
     uint32_t gpu, uint64_t token, const std::string& reason, lease_outcome outcome) override;
 
 private:
-  struct timer {
-    caf::strong_actor_ptr owner;
-    uint64_t generation = 0;
-  };
-
   device_report report_of(uint32_t gpu, device_state state, uint64_t token) const;
 
   caf::actor_system& system_;
@@ -96,10 +83,9 @@ private:
 
   journal_actor log_;
   gpu_lease_actor broker_;
-  lab_director_actor director_;
   std::vector<lab_agent_actor> agents_;
   std::vector<lab_executor_actor> executors_;
-  std::vector<timer> timers_;
+  timer_tree timers_;
   /// Requests of each agent that the broker has not answered yet, oldest first.
   std::vector<std::vector<uint64_t>> unanswered_;
   std::vector<std::string> models_;

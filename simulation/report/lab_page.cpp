@@ -122,6 +122,13 @@ std::string wait_chart(const lab_page& page, size_t point) {
   std::vector<chart_line> lines;
   for (size_t v : variants_at(page.plan, point))
     lines.push_back(line_of(variant_name(page.plan, v), waits_band(page.rows, v)));
+  // A share: what an interval has beyond 0 and 1 cannot be.
+  for (auto& line : lines) {
+    for (auto& low : line.low)
+      low = std::max(low, 0.0);
+    for (auto& high : line.high)
+      high = std::min(high, 1.0);
+  }
   trim(lines);
   chart_frame frame;
   frame.title = "How long leases were waited for: " + point_title(page.plan, point);

@@ -364,7 +364,7 @@ TEST_CASE_FIXTURE(one_gpu, "a cancelled request leaves the line, a cancelled gra
   CHECK(gpu().phase == gpu_phase::releasing);
 }
 
-TEST_CASE_FIXTURE(one_gpu, "who neither waits nor holds is not watched, and may end unnoticed") {
+TEST_CASE_FIXTURE(one_gpu, "who neither waits nor holds may end unnoticed") {
   request(anna, 1);
   report(executor, device_state::active, 1);
   release(1);

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -114,22 +115,41 @@ TEST_CASE_FIXTURE(test::actor_fixture, "a dead actor's timers are dropped when t
   CHECK(time.clock().pending() == 0);
 }
 
-TEST_CASE_FIXTURE(test::actor_fixture, "of one instant the smaller rank comes first") {
+namespace {
+
+/// Timers at the same instant as messages.
+struct row_of_timers : timer_source {
+  std::vector<caf::actor_clock::time_point> due;
+  std::function<void()> then;
+
+  caf::actor_clock::time_point first() const override {
+    return due.empty() ? caf::actor_clock::time_point::max() : due.front();
+  }
+  void fire() override {
+    due.erase(due.begin());
+    then();
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(
+  test::actor_fixture, "timers of a source come before the messages of their instant") {
   heard h;
   auto who = spawn<listener>(start, &h, uint64_t{0});
-  auto send = [&](uint32_t rank, uint64_t generation) {
-    time.clock().schedule_ranked(start + 1s, rank, caf::actor_cast<caf::strong_actor_ptr>(who),
-      caf::make_mailbox_element(nullptr, caf::make_message_id(), caf::no_stages, tick{generation}));
-  };
-  caf::delayed_anon_send(who, 1s, tick{9});
-  send(7, 3);
-  send(2, 1);
-  send(7, 4);
-  send(virtual_clock::last_rank - 1, 8);
-  send(3, 2);
-  time.run_for(1s);
-  std::vector<uint64_t> order;
-  for (const auto& each : h.ticks)
-    order.push_back(each.second);
-  CHECK(order == std::vector<uint64_t>{1, 2, 3, 4, 8, 9});
+  row_of_timers timers;
+  timers.due = {start + 1s, start + 1s, start + 3s};
+  std::vector<size_t> heard_before;
+  timers.then = [&] { heard_before.push_back(h.ticks.size()); };
+  time.clock().set_source(&timers);
+  caf::delayed_anon_send(who, 1s, tick{1});
+  caf::delayed_anon_send(who, 2s, tick{2});
+  CHECK(time.run_for(2s) == 4);
+  CHECK(heard_before == std::vector<size_t>{0, 0});
+  CHECK(h.ticks.size() == 2);
+  CHECK(time.run_for(1s) == 1);
+  CHECK(heard_before == std::vector<size_t>{0, 0, 2});
+  timers.due = {start + 4s};
+  time.clock().set_source(nullptr);
+  CHECK(time.run_for(10s) == 0);
 }
