@@ -2,6 +2,7 @@
 
 #include "messages/measure.hpp"
 #include "messages/result.hpp"
+#include "messages/tensor_map.hpp"
 #include "messages/verdict.hpp"
 
 #include <array>
@@ -55,8 +56,16 @@ struct function_handle {
   uint32_t index = 0;
 };
 
+/// Where a parameter lies among the bytes that a launch passes.
+struct parameter_place {
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+};
+
 struct function_properties {
   std::string name;
+  /// In order; empty on devices that do not tell.
+  std::vector<parameter_place> parameters;
   /// Bytes that a launch must pass, up to the end of the last parameter.
   uint32_t parameter_bytes = 0;
   uint32_t static_shared = 0;
@@ -139,6 +148,12 @@ public:
   /// Fills with a value of `width` 1, 2 or 4 bytes; `to` and `bytes` are multiples of it.
   virtual result<void> memset(
     device_pointer to, uint64_t bytes, uint32_t width, uint32_t value) = 0;
+
+  /// The tensor map of a tensor at `base`, as bytes that a kernel takes by value. Fails with
+  /// `invalid_input` naming the rule of the encoder that the map breaks. On hardware this is
+  /// cuTensorMapEncodeTiled.
+  virtual result<std::array<uint8_t, tensor_map_bytes>> encode_tensor_map(
+    device_pointer base, const tensor_map_spec& spec) = 0;
 
   /// Takes device code: PTX text for the mock. Fails with `invalid_input` or `unsupported`.
   virtual result<module_handle> load_module(std::string_view code) = 0;

@@ -102,8 +102,9 @@ portfolio::portfolio(portfolio_config config, std::vector<portfolio_problem> pro
     p.planted.assign(given.planted.begin(), given.planted.end());
   }
   const auto count = static_cast<uint32_t>(problems_.size());
-  allocation_ = config_.allocation ? config_.allocation(count, config_.share_by_attempts)
-                                   : std::make_unique<equal_share>(count, config_.share_by_attempts);
+  allocation_ = config_.allocation
+    ? config_.allocation(count, config_.share_by_attempts)
+    : std::make_unique<equal_share>(count, config_.share_by_attempts);
   for (auto& [name, p] : problems_) {
     p.index = static_cast<problem_index>(by_index_.size());
     by_index_.push_back(&p);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <limits>
 #include <set>
 
 namespace gristmill::job_parts {
@@ -11,7 +12,7 @@ namespace {
 
 const std::vector<std::string> roles{"input", "output", "scratch"};
 const std::vector<std::string> inits{"", "undefined", "restored", "zero"};
-const std::vector<std::string> argument_kinds{"buffer", "bytes"};
+const std::vector<std::string> argument_kinds{"buffer", "bytes", "maps"};
 const std::vector<std::string> operations{"launch", "memset", "copy"};
 
 ordered_json write(const run_buffer& buffer) {
@@ -50,12 +51,25 @@ run_buffer read_buffer(const ordered_json& value, std::string path, std::optiona
   return buffer;
 }
 
+ordered_json write(const resolved_map& map) {
+  const tensor_map_spec& spec = map.spec;
+  return {{"offset", map.offset}, {"type", name(spec.type)}, {"dims", spec.dims},
+    {"strides", spec.strides}, {"box", spec.box}, {"element_strides", spec.element_strides},
+    {"swizzle", span_of(spec.swizzle)}, {"l2", static_cast<uint32_t>(spec.l2)},
+    {"oob_nan", spec.oob_nan}};
+}
+
 ordered_json write(const resolved_argument& argument) {
   ordered_json all{{"kind", argument_kinds[static_cast<size_t>(argument.what)]},
     {"abi", argument.abi}, {"name", argument.name}};
   if (argument.what == resolved_argument::kind::buffer) {
     all["buffer"] = argument.buffer;
     all["offset"] = argument.offset;
+  } else if (argument.what == resolved_argument::kind::maps) {
+    all["buffer"] = argument.buffer;
+    all["maps"] = ordered_json::array();
+    for (const resolved_map& map : argument.maps)
+      all["maps"].push_back(write(map));
   } else {
     all["bytes"] = hex_text(argument.bytes);
   }
@@ -79,6 +93,57 @@ void check_range(strict_object& object, const run_pass& in, std::string_view key
         "{} bytes at {} lie outside `{}`, which has {}", bytes, offset, what.name, what.bytes));
 }
 
+template <class T>
+std::vector<T> naturals(strict_object& object, std::string_view key) {
+  std::vector<T> out;
+  for (const int64_t each : object.integers(key, tensor_map_rank_max)) {
+    if (each < 0 || static_cast<uint64_t>(each) > std::numeric_limits<T>::max())
+      object.complain(key, fmt::format("{} is out of range", each));
+    out.push_back(static_cast<T>(each));
+  }
+  return out;
+}
+
+resolved_map read_map(strict_object& object) {
+  resolved_map map;
+  tensor_map_spec& spec = map.spec;
+  map.offset = object.natural("offset");
+  const std::string type = object.text("type", name_bytes);
+  if (!parse_tensor_map_type(type, spec.type))
+    object.complain("type", fmt::format("{} is no type of a tensor map", type));
+  spec.dims = naturals<uint64_t>(object, "dims");
+  spec.strides = naturals<uint64_t>(object, "strides");
+  spec.box = naturals<uint32_t>(object, "box");
+  spec.element_strides = naturals<uint32_t>(object, "element_strides");
+  const uint32_t span = object.natural32("swizzle", 128);
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(tensor_map_swizzle::by_128); ++i)
+    if (span_of(static_cast<tensor_map_swizzle>(i)) == span)
+      spec.swizzle = static_cast<tensor_map_swizzle>(i);
+  if (span_of(spec.swizzle) != span)
+    object.complain("swizzle", fmt::format("{} is none of 0, 32, 64, 128", span));
+  spec.l2 = static_cast<tensor_map_l2>(object.natural32("l2", 3));
+  spec.oob_nan = object.boolean("oob_nan");
+  if (object.failed())
+    return map;
+  if (const std::string broken = broken_rule(spec, map.offset); !broken.empty())
+    object.complain("maps", broken);
+  return map;
+}
+
+/// Maps and the buffer in which they lie.
+void read_maps(strict_object& object, resolved_argument& argument, const run_pass& in) {
+  argument.buffer = object.natural32("buffer");
+  object.each("maps", plan_limits::maps_in_array, [&](const ordered_json& each, std::string where) {
+    strict_object inner{each, std::move(where), object.sink()};
+    argument.maps.push_back(read_map(inner));
+  });
+  if (!object.failed() && argument.maps.empty())
+    object.complain("maps", "there is none");
+  for (const resolved_map& map : argument.maps)
+    if (!object.failed())
+      check_range(object, in, "maps", argument.buffer, map.offset, reach_of(map.spec));
+}
+
 resolved_argument read_argument(
   const ordered_json& value, std::string path, std::optional<failure>& sink, const run_pass& in) {
   strict_object object{value, std::move(path), sink};
@@ -90,6 +155,8 @@ resolved_argument read_argument(
     argument.buffer = object.natural32("buffer");
     argument.offset = object.natural("offset");
     check_range(object, in, "buffer", argument.buffer, argument.offset, 0);
+  } else if (argument.what == resolved_argument::kind::maps) {
+    read_maps(object, argument, in);
   } else {
     argument.bytes = object.hex("bytes", plan_limits::parameter_bytes);
     // The layout aligns a value to its size, so the size must be one that a machine has.

@@ -24,6 +24,8 @@ struct plan_limits {
   /// Executed in one call, after `repeat` is unrolled.
   static constexpr size_t steps = 256;
   static constexpr size_t tensor_maps = 64;
+  /// Maps of one by-value array.
+  static constexpr int64_t maps_in_array = 255;
   /// Parameters of one launch.
   static constexpr size_t parameter_bytes = 32764;
   /// Scratch bytes for one byte of inputs and outputs.
@@ -74,8 +76,7 @@ struct plan_im2col {
   expression pixels;
 };
 
-/// A tensor map, kept as written: no device of this build encodes one, so `resolve` refuses a
-/// launch that uses it.
+/// A tensor map, kept as written: `resolve` evaluates those that a launch passes.
 struct plan_tensor_map {
   std::string name;
   expression_name of;

@@ -166,7 +166,7 @@ private:
   }
 
   result<void> add_scratch() {
-    step_resolver steps{*variant_, scope_, scalars_, device_, occupancy_, out_};
+    step_resolver steps{source_, *variant_, scope_, scalars_, device_, occupancy_, out_};
     scratch_scope_.set_occupancy([&](const std::string& step) { return steps.occupancy_of(step); });
     uint64_t total = 0;
     const size_t first = out_.buffers.size();
@@ -209,7 +209,7 @@ private:
   }
 
   result<void> add_steps() {
-    return step_resolver{*variant_, scope_, scalars_, device_, occupancy_, out_}.run();
+    return step_resolver{source_, *variant_, scope_, scalars_, device_, occupancy_, out_}.run();
   }
 
   const plan& source_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/result.hpp"
+#include "messages/tensor_map.hpp"
 #include "protocol/definition.hpp"
 #include "protocol/plan.hpp"
 #include "protocol/workload.hpp"
@@ -57,12 +58,23 @@ struct resolved_buffer {
   friend bool operator==(const resolved_buffer&, const resolved_buffer&) = default;
 };
 
+/// A tensor map over a buffer, to be encoded once the buffer has an address.
+struct resolved_map {
+  /// Bytes from the base of the buffer.
+  uint64_t offset = 0;
+  tensor_map_spec spec;
+
+  friend bool operator==(const resolved_map&, const resolved_map&) = default;
+};
+
 struct resolved_argument {
   enum class kind : uint8_t {
     /// The address of a buffer plus an offset.
     buffer,
     /// A value, little-endian; a null pointer is eight zero bytes.
     bytes,
+    /// Tensor maps of one buffer, by value, one behind the other.
+    maps,
   };
 
   kind what = kind::buffer;
@@ -70,7 +82,8 @@ struct resolved_argument {
   uint32_t buffer = 0;
   uint64_t offset = 0;
   std::vector<uint8_t> bytes;
-  /// "ptr", or b8 i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64.
+  std::vector<resolved_map> maps;
+  /// "ptr", "map", or b8 i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64.
   std::string abi;
   /// As the plan writes it.
   std::string name;
@@ -119,7 +132,8 @@ struct resolved_step {
 struct entry_use {
   std::string expression;
   /// C++ type: "const __nv_bfloat16*", "float*", "int32_t", "float", "bool". A pointer ends in
-  /// `*`; any pointer type may stand in the kernel, scalars must match exactly. "void*" is null.
+  /// `*`; any pointer type may stand in the kernel, scalars must match exactly. "void*" is null,
+  /// "tensor_map" and "tensor_map[3]" stand for any class of 128 bytes a map.
   std::vector<std::string> parameter_abi;
   /// As the plan writes them.
   std::vector<std::string> argument_names;
@@ -165,7 +179,7 @@ using occupancy_function = std::function<result<int64_t>(const occupancy_query&)
 
 /// Binds a plan to a workload. `axes` are resolved ones; `scalar_inputs` hold every input without
 /// a shape. Failures name variant, step, field and the nearest valid name. `unsupported` for what
-/// this build's devices cannot do (tensor maps, struct arguments, `read`), and for `occupancy`
+/// this build's devices cannot do (im2col maps, struct arguments, `read`), and for `occupancy`
 /// when no function is given; `refused` outside the plan's domain and beyond a limit.
 result<resolved_workload> resolve(const plan& source, const definition& def,
   const axis_values& axes, const std::vector<std::pair<std::string, scalar_value>>& scalar_inputs,

@@ -1,6 +1,8 @@
 #include "protocol/resolve_argument.hpp"
 
 #include "protocol/json_document.hpp"
+#include "protocol/nearest.hpp"
+#include "protocol/resolve_map.hpp"
 #include "tensors/codec.hpp"
 
 #include <algorithm>
@@ -179,6 +181,31 @@ result<bound_argument> bind_value(
   return out;
 }
 
+result<bound_argument> bind_map(const plan_argument& argument, const plan_scope& scope,
+  const std::vector<resolved_buffer>& buffers, const std::vector<plan_tensor_map>& maps) {
+  std::vector<std::string> names;
+  for (const plan_tensor_map& map : maps) {
+    if (map.name != argument.map) {
+      names.push_back(map.name);
+      continue;
+    }
+    auto passed = resolve_map(map, scope, buffers);
+    if (!passed)
+      return fail(
+        passed.error().code, fmt::format("tensor_maps.{}: {}", map.name, passed.error().what));
+    bound_argument out;
+    out.passed = std::move(*passed);
+    out.passed.name = argument.text;
+    out.parameter = out.passed.maps.size() == 1
+      ? "tensor_map"
+      : fmt::format("tensor_map[{}]", out.passed.maps.size());
+    return out;
+  }
+  return fail(errc::not_found,
+    fmt::format(
+      "there is no tensor map {}{}", excerpt(argument.map), suggestion(argument.map, names)));
+}
+
 result<bound_argument> bind_offset_pointer(const plan_argument& argument, const plan_scope& scope,
   const std::vector<resolved_buffer>& buffers) {
   auto index = scope.buffer(argument.buffer);
@@ -269,10 +296,11 @@ result<scalar_value> make_scalar(dtype type, const python_number& value) {
 }
 
 result<bound_argument> bind_argument(const plan_argument& argument, const plan_scope& scope,
-  const std::vector<resolved_buffer>& buffers, const named_scalars& scalars) {
+  const std::vector<resolved_buffer>& buffers, const named_scalars& scalars,
+  const std::vector<plan_tensor_map>& maps) {
   switch (argument.what) {
   case plan_argument::form::map:
-    return fail(errc::unsupported, "tensor maps are not supported by the devices of this build");
+    return bind_map(argument, scope, buffers, maps);
   case plan_argument::form::structure:
     return fail(
       errc::unsupported, "struct arguments are not supported by the devices of this build");
@@ -307,6 +335,11 @@ result<bound_argument> bind_argument(const plan_argument& argument, const plan_s
 uint64_t parameter_bytes(const std::vector<resolved_argument>& arguments) {
   uint64_t total = 0;
   for (const auto& each : arguments) {
+    if (each.what == resolved_argument::kind::maps) {
+      total = (total + tensor_map_bytes - 1) / tensor_map_bytes * tensor_map_bytes
+        + tensor_map_bytes * each.maps.size();
+      continue;
+    }
     const uint64_t size =
       each.what == resolved_argument::kind::buffer ? 8 : std::max<size_t>(1, each.bytes.size());
     total = (total + size - 1) / size * size + size;

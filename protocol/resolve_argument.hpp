@@ -20,9 +20,10 @@ struct bound_argument {
   bool is_const = false;
 };
 
-/// Binds one argument by the table of contracts, section 5.
+/// Binds one argument by the table of contracts, section 5. `maps` are those of the plan.
 result<bound_argument> bind_argument(const plan_argument& argument, const plan_scope& scope,
-  const std::vector<resolved_buffer>& buffers, const named_scalars& scalars);
+  const std::vector<resolved_buffer>& buffers, const named_scalars& scalars,
+  const std::vector<plan_tensor_map>& maps);
 
 /// The bytes of a launch's parameters, each at its natural alignment.
 uint64_t parameter_bytes(const std::vector<resolved_argument>& arguments);

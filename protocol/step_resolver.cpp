@@ -15,6 +15,8 @@ constexpr int64_t threads_max = 1024;
 constexpr int64_t cluster_max = 8;
 /// `cluster` needs this architecture.
 constexpr uint32_t cluster_arch = 90;
+/// And so do copies by tensor maps.
+constexpr uint32_t tensor_map_arch = 90;
 
 tl::unexpected<failure> at(const std::string& place, const failure& inner) {
   return fail(inner.code, fmt::format("{}: {}", place, inner.what));
@@ -42,11 +44,11 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& more) {
 
 } // namespace
 
-step_resolver::step_resolver(const plan_variant& variant, plan_scope& scope,
+step_resolver::step_resolver(const plan& source, const plan_variant& variant, plan_scope& scope,
   const named_scalars& scalars, const device_facts& device, const occupancy_function& occupancy,
   resolved_workload& out)
-  : variant_(variant), scope_(scope), scalars_(scalars), device_(device), occupancy_(occupancy),
-    out_(out) {
+  : source_(source), variant_(variant), scope_(scope), scalars_(scalars), device_(device),
+    occupancy_(occupancy), out_(out) {
   scope_.set_occupancy([this](const std::string& step) { return occupancy_of(step); });
 }
 
@@ -273,10 +275,15 @@ result<bool> step_resolver::bind_launch(const plan_step& step, resolved_step& ou
   out.carveout = step.carveout;
   std::vector<bound_argument> bound;
   for (size_t i = 0; i < step.args.size(); ++i) {
-    auto argument = bind_argument(step.args[i], scope_, out_.buffers, scalars_);
+    auto argument =
+      bind_argument(step.args[i], scope_, out_.buffers, scalars_, source_.tensor_maps);
     if (!argument)
       return fail(argument.error().code,
         fmt::format("args.{} ({}): {}", i, excerpt(step.args[i].text), argument.error().what));
+    if (!argument->passed.maps.empty() && device_.arch < tensor_map_arch)
+      return fail(errc::unsupported,
+        fmt::format("args.{} ({}): a tensor map needs architecture {}; this device has {}", i,
+          excerpt(step.args[i].text), tensor_map_arch, device_.arch));
     out.args.push_back(argument->passed);
     bound.push_back(std::move(*argument));
   }

@@ -18,8 +18,9 @@ namespace gristmill {
 class step_resolver {
 public:
   /// `scope` holds all names but the variables of repeats; `out` has all buffers.
-  step_resolver(const plan_variant& variant, plan_scope& scope, const named_scalars& scalars,
-    const device_facts& device, const occupancy_function& occupancy, resolved_workload& out);
+  step_resolver(const plan& source, const plan_variant& variant, plan_scope& scope,
+    const named_scalars& scalars, const device_facts& device, const occupancy_function& occupancy,
+    resolved_workload& out);
   ~step_resolver();
   step_resolver(const step_resolver&) = delete;
   step_resolver& operator=(const step_resolver&) = delete;
@@ -57,6 +58,7 @@ private:
   result<void> use_entry(const std::string& entry, const std::vector<bound_argument>& arguments);
   result<uint32_t> emit(resolved_step step, const step_set& before);
 
+  const plan& source_;
   const plan_variant& variant_;
   plan_scope& scope_;
   const named_scalars& scalars_;

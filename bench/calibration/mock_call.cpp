@@ -1,5 +1,6 @@
 #include "bench/calibration/mock_call.hpp"
 
+#include "gpu/launch_parameters.hpp"
 #include "gpu/mock/mock_device.hpp"
 #include "gpu/toolchain/clang_toolchain.hpp"
 
@@ -39,25 +40,6 @@ public:
 private:
   fs::path path_;
 };
-
-std::vector<uint8_t> lay_out(
-  const std::vector<resolved_argument>& args, const std::vector<device_pointer>& addresses) {
-  std::vector<uint8_t> out;
-  const auto append = [&](const void* value, size_t bytes) {
-    out.resize((out.size() + bytes - 1) / bytes * bytes);
-    const auto* first = static_cast<const uint8_t*>(value);
-    out.insert(out.end(), first, first + bytes);
-  };
-  for (const resolved_argument& argument : args) {
-    if (argument.what == resolved_argument::kind::bytes) {
-      append(argument.bytes.data(), argument.bytes.size());
-      continue;
-    }
-    const device_pointer address = addresses[argument.buffer] + argument.offset;
-    append(&address, sizeof address);
-  }
-  return out;
-}
 
 class clang_mock_caller final : public mock_caller {
 public:
@@ -190,7 +172,13 @@ private:
       }
       const launch_shape shape{
         step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative};
-      const auto report = gpu_->launch(functions[i], shape, lay_out(step.args, at));
+      const auto described = gpu_->describe(functions[i]);
+      if (!described)
+        return pass(described);
+      const auto parameters = lay_out(step.args, at, *described, *gpu_);
+      if (!parameters)
+        return pass(parameters);
+      const auto report = gpu_->launch(functions[i], shape, *parameters);
       if (!report)
         return pass(report);
       if (report->fault)

@@ -1,5 +1,6 @@
 #include "gpu/children/runner_pass.hpp"
 
+#include "gpu/launch_parameters.hpp"
 #include "tensors/generate.hpp"
 
 #include <algorithm>
@@ -61,27 +62,6 @@ uint64_t elements_in(dtype type, uint64_t bytes) {
 
 } // namespace
 
-std::vector<uint8_t> lay_out(
-  const std::vector<resolved_argument>& args, const std::vector<device_pointer>& addresses) {
-  std::vector<uint8_t> parameters;
-  auto append = [&](const void* value, size_t bytes) {
-    parameters.resize((parameters.size() + bytes - 1) / bytes * bytes);
-    const auto* first = static_cast<const uint8_t*>(value);
-    parameters.insert(parameters.end(), first, first + bytes);
-  };
-  for (const auto& argument : args) {
-    if (argument.what == resolved_argument::kind::bytes) {
-      append(argument.bytes.data(), argument.bytes.size());
-      continue;
-    }
-    // An empty buffer has no address; the kernel gets null.
-    const device_pointer base = addresses[argument.buffer];
-    const device_pointer address = base == 0 ? 0 : base + argument.offset;
-    append(&address, sizeof address);
-  }
-  return parameters;
-}
-
 runner_pass::runner_pass(device& gpu, const child_context& context, const run_pass& pass,
   const run_unit& unit, const std::string& code, const tensor_key& fill)
   : gpu_(gpu), context_(context), pass_(pass), unit_(unit), code_(code), fill_(fill) {}
@@ -120,6 +100,7 @@ pass_result<void> runner_pass::allocate(const run_buffer& buffer) {
 
 pass_result<void> runner_pass::find_functions() {
   functions_.resize(pass_.steps.size());
+  parameters_.resize(pass_.steps.size());
   for (size_t i = 0; i < pass_.steps.size(); ++i) {
     const auto& step = pass_.steps[i];
     if (step.what != resolved_step::op::launch)
@@ -135,11 +116,14 @@ pass_result<void> runner_pass::find_functions() {
     auto described = gpu_.describe(*found);
     if (!described)
       return device_said(described.error());
-    const auto bytes = lay_out(step.args, addresses_).size();
-    if (bytes != described->parameter_bytes)
+    auto parameters = lay_out(step.args, addresses_, *described, gpu_);
+    if (!parameters)
+      return device_said(parameters.error());
+    if (parameters->size() != described->parameter_bytes)
       return fail_pass(verdict_status::runtime_error,
         fmt::format("`{}` takes {} bytes of arguments, but the plan passes {}", step.entry,
-          described->parameter_bytes, bytes));
+          described->parameter_bytes, parameters->size()));
+    parameters_[i] = std::move(*parameters);
     functions_[i] = *found;
   }
   return {};
@@ -196,7 +180,7 @@ pass_result<void> runner_pass::run_step(size_t index) {
   case resolved_step::op::launch: {
     const launch_shape shape{
       step.grid, step.block, step.cluster, step.shared_bytes, step.cooperative};
-    auto report = gpu_.launch(functions_[index], shape, lay_out(step.args, addresses_));
+    auto report = gpu_.launch(functions_[index], shape, parameters_[index]);
     if (!report)
       return device_said(report.error());
     if (report->fault)

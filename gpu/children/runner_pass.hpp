@@ -67,11 +67,7 @@ private:
   std::vector<mapped_file> mapped_;
   /// In the order of the steps; default for those that launch nothing.
   std::vector<function_handle> functions_;
+  std::vector<std::vector<uint8_t>> parameters_;
 };
-
-/// The parameters of a launch as an entry expects them: each value at the next multiple of its
-/// size.
-std::vector<uint8_t> lay_out(
-  const std::vector<resolved_argument>& args, const std::vector<device_pointer>& addresses);
 
 } // namespace gristmill

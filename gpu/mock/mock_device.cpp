@@ -2,6 +2,7 @@
 
 #include "gpu/mock/arena.hpp"
 #include "gpu/mock/ptx/ptx.hpp"
+#include "gpu/mock/ptx/tensor_map.hpp"
 #include "protocol/nearest.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,9 @@ public:
   result<void> copy_out(std::span<std::byte> to, device_pointer from) override;
   result<void> copy(device_pointer to, device_pointer from, uint64_t bytes) override;
   result<void> memset(device_pointer to, uint64_t bytes, uint32_t width, uint32_t value) override;
+
+  result<std::array<uint8_t, tensor_map_bytes>> encode_tensor_map(
+    device_pointer base, const tensor_map_spec& spec) override;
 
   result<module_handle> load_module(std::string_view code) override;
   result<void> unload_module(module_handle module) override;
@@ -75,8 +79,13 @@ private:
   std::optional<device_fault> timing_fault_;
 };
 
+/// What would hang a GPU: whether or not it could be proven before the limit.
+bool is_endless(ptx::fault_kind kind) {
+  return kind == ptx::fault_kind::instruction_limit || kind == ptx::fault_kind::deadlock;
+}
+
 device_fault to_device_fault(const ptx::fault& f) {
-  return {ptx::to_string(f.kind), f.what, f.ptx_line, f.kind == ptx::fault_kind::instruction_limit};
+  return {ptx::to_string(f.kind), f.what, f.ptx_line, is_endless(f.kind)};
 }
 
 result<device_pointer> mock_device::allocate(uint64_t bytes, std::string name) {
@@ -165,6 +174,13 @@ result<void> mock_device::memset(
   return {};
 }
 
+result<std::array<uint8_t, tensor_map_bytes>> mock_device::encode_tensor_map(
+  device_pointer base, const tensor_map_spec& spec) {
+  if (std::string broken = broken_rule(spec, base); !broken.empty())
+    return fail(errc::invalid_input, "tensor map: " + broken);
+  return ptx::encode_tensor_map(base, spec);
+}
+
 result<module_handle> mock_device::load_module(std::string_view code) {
   auto parsed = ptx::parse(code);
   if (!parsed)
@@ -221,8 +237,10 @@ result<function_properties> mock_device::describe(function_handle function) cons
   const ptx::entry_info& entry = **found;
   function_properties seen;
   seen.name = entry.name;
-  for (const ptx::parameter& p : entry.parameters)
+  for (const ptx::parameter& p : entry.parameters) {
+    seen.parameters.push_back({p.offset, p.size});
     seen.parameter_bytes = std::max(seen.parameter_bytes, p.offset + p.size);
+  }
   seen.static_shared = entry.static_shared;
   seen.local_bytes = entry.local_bytes;
   seen.registers = entry.registers;
@@ -262,9 +280,6 @@ result<void> mock_device::check(const ptx::entry_info& entry, const launch_shape
   const auto refuse = [&](std::string why) {
     return fail(errc::refused, fmt::format("launch of {}: {}", entry.name, why));
   };
-  if (shape.cluster != std::array<uint32_t, 3>{1, 1, 1})
-    return fail(errc::unsupported,
-      fmt::format("launch of {}: the mock has no clusters of more than one block", entry.name));
   for (const uint32_t extent : shape.grid)
     if (extent == 0)
       return refuse("an extent of the grid is 0");
@@ -272,6 +287,11 @@ result<void> mock_device::check(const ptx::entry_info& entry, const launch_shape
   if (shape.grid[0] > INT32_MAX || shape.grid[1] > 65535 || shape.grid[2] > 65535)
     return refuse(fmt::format(
       "the grid {} x {} x {} is too large", shape.grid[0], shape.grid[1], shape.grid[2]));
+  for (size_t i = 0; i < 3; ++i)
+    if (shape.cluster[i] == 0 || shape.grid[i] % shape.cluster[i] != 0)
+      return refuse(fmt::format("the grid's {} blocks in dimension {} are no multiple of the "
+                                "cluster's {}",
+        shape.grid[i], i, shape.cluster[i]));
   const uint64_t threads = uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
   const uint32_t most = entry.max_threads == 0
     ? properties_.threads_per_block
@@ -314,6 +334,11 @@ result<launch_report> mock_device::launch(
   what.entry = (*entry)->name;
   what.grid = shape.grid;
   what.block = shape.block;
+  what.cluster = shape.cluster;
+  what.cooperative = shape.cooperative;
+  what.resident_blocks = uint64_t{properties_.sm_count}
+    * resident_blocks(config_.profile, **entry, shape.block[0] * shape.block[1] * shape.block[2],
+      shape.dynamic_shared);
   what.dynamic_shared = shape.dynamic_shared;
   what.parameters.assign(parameters.begin(), parameters.end());
   what.memory = arena_.regions();

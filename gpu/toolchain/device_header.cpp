@@ -10,8 +10,8 @@ namespace gristmill {
 
 bool is_device_header(std::string_view name) {
   const auto files = device_header_files();
-  // What lies in the sub-folder is reached through these names only.
-  return name.find('/') == std::string_view::npos
+  // What lies in the sub-folder of our name is reached through the other names only.
+  return !name.starts_with("gristmill/")
     && std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.path == name; });
 }
 

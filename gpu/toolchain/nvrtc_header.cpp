@@ -12,9 +12,11 @@ namespace gristmill {
 
 namespace {
 
-/// A toolkit's own files are read for these.
-constexpr std::array<std::string_view, 6> of_the_toolkit{"cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h",
-  "cuda_runtime.h", "device_launch_parameters.h", "math_constants.h"};
+/// A toolkit's own files are read for these, and for whole folders of them.
+constexpr std::array<std::string_view, 8> of_the_toolkit{"cooperative_groups.h", "cuda_bf16.h",
+  "cuda_fp16.h", "cuda_fp8.h", "cuda_runtime.h", "device_launch_parameters.h", "math_constants.h",
+  "mma.h"};
+constexpr std::array<std::string_view, 2> folders_of_the_toolkit{"cooperative_groups/", "cuda/"};
 
 /// Files of the device header that any compiler can read.
 constexpr std::array<std::string_view, 6> shared_files{"gristmill/integer_types.h",
@@ -24,6 +26,12 @@ constexpr std::array<std::string_view, 6> shared_files{"gristmill/integer_types.
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_of_the_toolkit(std::string_view name) {
+  return contains(of_the_toolkit, name)
+    || std::any_of(folders_of_the_toolkit.begin(), folders_of_the_toolkit.end(),
+      [&](std::string_view folder) { return name.starts_with(folder); });
 }
 
 } // namespace
@@ -38,7 +46,7 @@ result<void> write_nvrtc_header(const std::filesystem::path& folder) {
       return written;
   for (const embedded_file& file : device_header_files()) {
     const bool shared = contains(shared_files, file.path);
-    if (!shared && (!is_device_header(file.path) || contains(of_the_toolkit, file.path)))
+    if (!shared && (!is_device_header(file.path) || is_of_the_toolkit(file.path)))
       continue;
     if (auto written =
           write_text_file(folder / file.path, shared ? file.content : "#pragma once\n");

@@ -71,7 +71,7 @@ result<std::vector<std::string>> compile_options(
   // them. Our own folders come first; the one inside too, because no file sees its neighbours.
   std::vector<std::string> options{"--gpu-architecture=" + *arch, "--std=" + input.options.standard,
     "-default-device", "--no-source-include", "--disable-warnings", "-Iinclude",
-    "-Iinclude/gristmill", "-I" + nvrtc.include};
+    "-Iinclude/gristmill", "-I" + nvrtc.include, "-I" + nvrtc.include + "/crt"};
   if (input.options.fast_math) {
     options.emplace_back("--use_fast_math");
     options.emplace_back("-DGM_FAST_MATH=1");

@@ -59,6 +59,26 @@ std::string literal(std::string_view text) {
   return out + '"';
 }
 
+/// Maps of "tensor_map" and "tensor_map[3]"; 0 for another type.
+uint32_t maps_in(std::string_view cpp_type) {
+  constexpr std::string_view word = "tensor_map";
+  if (!cpp_type.starts_with(word))
+    return 0;
+  cpp_type.remove_prefix(word.size());
+  if (cpp_type.empty())
+    return 1;
+  uint32_t count = 0;
+  if (cpp_type.size() < 3 || cpp_type.size() > 5 || cpp_type.front() != '['
+    || cpp_type.back() != ']')
+    return 0;
+  for (const char c : cpp_type.substr(1, cpp_type.size() - 2)) {
+    if (c < '0' || c > '9')
+      return 0;
+    count = count * 10 + static_cast<uint32_t>(c - '0');
+  }
+  return count;
+}
+
 class writer {
 public:
   writer(std::string& out, size_t index, const entry_use& entry)
@@ -111,6 +131,7 @@ private:
     const std::string passes = pointer
       ? entry_.parameter_const[i] ? "a read-only pointer" : "a pointer"
       : expected != nullptr ? std::string(expected->plan)
+      : maps_in(abi) != 0   ? "a tensor map"
                             : abi;
     const std::string head =
       fmt::format("argument {} '{}' of entry '{}': the launch plan passes {}", i + 1,
@@ -118,8 +139,9 @@ private:
     for (const scalar_type& type : scalars)
       if (expected != &type)
         assert_not(code, type.code, fmt::format("{}, the kernel takes {}", head, type.kernel));
-    assert_not(
-      code, other_code, fmt::format("{}, the kernel takes a type that no argument has", head));
+    if (maps_in(abi) == 0)
+      assert_not(
+        code, other_code, fmt::format("{}, the kernel takes a type that no argument has", head));
     if (!pointer) {
       for (const int taken : {pointer_code, const_pointer_code})
         assert_not(code, taken, fmt::format("{}, the kernel takes a pointer", head));
@@ -171,6 +193,8 @@ std::optional<uint32_t> parameter_bytes(std::string_view cpp_type) {
     return 8;
   if (const scalar_type* type = find_scalar(cpp_type))
     return type->bytes;
+  if (const uint32_t maps = maps_in(cpp_type); maps != 0)
+    return maps * static_cast<uint32_t>(tensor_map_bytes);
   return std::nullopt;
 }
 

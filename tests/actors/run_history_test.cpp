@@ -48,9 +48,7 @@ class world {
 public:
   world(uint64_t seed, size_t stop_after)
     : random_(seed), stop_after_(stop_after),
-      mind_(std::move(*portfolio::make(
-        config_of(allocation_of(seed)),
-        three_problems()))) {
+      mind_(std::move(*portfolio::make(config_of(allocation_of(seed)), three_problems()))) {
     events.push_back({.seq = 1, .incarnation = 1, .kind = "run_started"});
     run();
   }
@@ -262,8 +260,8 @@ TEST_CASE("a log with its own closing restores to the same run and has nothing l
       world killed(seed, n);
       auto once = restore_run(config_of(allocation_of(seed)), three_problems(), killed.events);
       REQUIRE(once);
-      auto twice =
-        restore_run(config_of(allocation_of(seed)), three_problems(), continued(killed.events, *once));
+      auto twice = restore_run(
+        config_of(allocation_of(seed)), three_problems(), continued(killed.events, *once));
       REQUIRE_MESSAGE(twice, twice.error().what);
       CHECK(twice->closing.empty());
       CHECK(twice->mind.durable_text() == once->mind.durable_text());
@@ -320,8 +318,7 @@ TEST_CASE("a verdict whose attempt the planner had not told of yet is counted on
   auto text = restored->mind.durable_text();
   auto key = json::parse(verdict.data).at("key").get<std::string>();
   CHECK(text.find("known " + key) != std::string::npos);
-  auto twice =
-    restore_run(config_of("equal"), three_problems(), continued(cut, *restored));
+  auto twice = restore_run(config_of("equal"), three_problems(), continued(cut, *restored));
   REQUIRE_MESSAGE(twice, twice.error().what);
   CHECK(twice->closing.empty());
   CHECK(twice->mind.durable_text() == text);

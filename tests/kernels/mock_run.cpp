@@ -1,5 +1,6 @@
 #include "tests/kernels/mock_run.hpp"
 
+#include "gpu/launch_parameters.hpp"
 #include "gpu/mock/mock_device.hpp"
 #include "protocol/plan.hpp"
 #include "protocol/resolve.hpp"
@@ -43,25 +44,6 @@ struct private_folder {
     std::filesystem::remove_all(path, ignored);
   }
 };
-
-std::vector<uint8_t> lay_out(
-  const std::vector<resolved_argument>& args, const std::vector<device_pointer>& addresses) {
-  std::vector<uint8_t> parameters;
-  const auto append = [&](const void* value, size_t bytes) {
-    parameters.resize((parameters.size() + bytes - 1) / bytes * bytes);
-    const auto* first = static_cast<const uint8_t*>(value);
-    parameters.insert(parameters.end(), first, first + bytes);
-  };
-  for (const auto& argument : args) {
-    if (argument.what == resolved_argument::kind::bytes) {
-      append(argument.bytes.data(), argument.bytes.size());
-      continue;
-    }
-    const device_pointer address = addresses[argument.buffer] + argument.offset;
-    append(&address, sizeof address);
-  }
-  return parameters;
-}
 
 } // namespace
 
@@ -122,7 +104,11 @@ void mock_bench::launch(const bound& call, const std::vector<device_pointer>& ad
   for (size_t i = 0; i < call.call.steps.size(); ++i) {
     const auto& step = call.call.steps[i];
     const launch_shape shape{step.grid, step.block, step.cluster, step.shared_bytes, false};
-    const auto report = gpu_->launch(call.functions[i], shape, lay_out(step.args, addresses));
+    const auto described = gpu_->describe(call.functions[i]);
+    REQUIRE(described);
+    const auto parameters = lay_out(step.args, addresses, *described, *gpu_);
+    REQUIRE_MESSAGE(parameters, (parameters ? std::string{} : parameters.error().what));
+    const auto report = gpu_->launch(call.functions[i], shape, *parameters);
     REQUIRE_MESSAGE(report, (report ? std::string{} : report.error().what));
     REQUIRE_MESSAGE(!report->fault, (report->fault ? report->fault->what : std::string{}));
   }

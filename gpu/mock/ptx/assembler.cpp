@@ -18,6 +18,7 @@ void assembler::assemble(const function_syntax& entry) {
   out_.info.name = entry.name;
   out_.info.line = entry.line;
   out_.info.max_threads = entry.max_threads;
+  std::copy_n(entry.cluster, 3, out_.info.cluster.begin());
   new_register(8, true); // The sink.
   out_.predicates = 2;   // The sink, and the carry of `add.cc`.
   open_frame(entry);

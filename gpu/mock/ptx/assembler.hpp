@@ -116,6 +116,7 @@ private:
   void close_frame(bool is_entry);
   uint32_t find_label(std::string_view name) const;
   void inline_call(const function_syntax& f, const operand* results, const operand* arguments);
+  void indirect_call(const operand* results, const operand& callee, const operand* arguments);
   bool library_call(std::string_view name, const operand* results, const operand* arguments);
   void runtime_call(std::string_view name, const operand* results, const operand* arguments);
   place argument(const operand* list, size_t index, uint64_t bytes);

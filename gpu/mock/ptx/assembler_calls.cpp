@@ -1,6 +1,7 @@
 #include "gpu/mock/ptx/assembler.hpp"
 #include "gpu/mock/ptx/memory.hpp"
 #include "gpu/mock/ptx/warp.hpp"
+#include "gpu/mock/ptx/width_ops.hpp"
 
 #include <algorithm>
 
@@ -50,8 +51,12 @@ const std::vector<bool>& register_variables(module_scope& scope, const function_
 }
 
 void assembler::call(const operand* results, const operand& callee, const operand* arguments) {
+  if (callee.kind == operand_kind::reg) {
+    indirect_call(results, callee, arguments);
+    return;
+  }
   if (callee.kind != operand_kind::symbol)
-    cannot("indirect calls are not supported");
+    cannot("a call of this kind of operand");
   const auto found = scope_.functions.find(callee.text);
   if (found == scope_.functions.end())
     wrong("function '" + std::string(callee.text) + "' is not declared");
@@ -61,6 +66,66 @@ void assembler::call(const operand* results, const operand& callee, const operan
     inline_call(*found->second, results, arguments);
   else if (!library_call(callee.text, results, arguments))
     runtime_call(callee.text, results, arguments);
+}
+
+/// Each function of the module that has these parameters is compared with the address, and called
+/// when it is the one: which one it is cannot be known before the run.
+void assembler::indirect_call(
+  const operand* results, const operand& callee, const operand* arguments) {
+  if (statement_->guard >= 0)
+    cannot("an indirect call with a guard");
+  const auto fits = [&](const std::vector<uint32_t>& formal, const operand* actual,
+                      const function_syntax& f) {
+    if (formal.size() != (actual ? actual->parts.size() : 0))
+      return false;
+    for (size_t i = 0; i < formal.size(); ++i) {
+      const operand& o = actual->parts[i];
+      if (o.kind != operand_kind::variable
+        || frames_.back().function->variables[o.index].bytes != f.variables[formal[i]].bytes)
+        return false;
+    }
+    return true;
+  };
+  const compare_entry* equal = nullptr;
+  for (size_t i = 0; i < lanes().compare_size && !equal; ++i)
+    if (std::string_view(lanes().compare[i].name) == "eq.u64")
+      equal = &lanes().compare[i];
+  std::vector<size_t> to_the_end;
+  for (const function_syntax& f : scope_.syntax->functions) {
+    const auto address = scope_.addresses.find(f.name);
+    if (f.is_entry || !f.has_body || address == scope_.addresses.end()
+      || !fits(f.results, results, f) || !fits(f.parameters, arguments, f))
+      continue;
+    operation compare;
+    compare.run = equal->run;
+    compare.a = read(callee, 8);
+    compare.b = constant(address->second, 8);
+    compare.p = writes_predicate(new_predicate());
+    emit_hidden(compare);
+    operation next;
+    next.kind = flow::branch;
+    next.counted = category::branch;
+    next.guard = static_cast<int32_t>(compare.p);
+    next.guard_negated = true;
+    const size_t around = out_.operations.size();
+    emit_hidden(next);
+    inline_call(f, results, arguments);
+    operation end;
+    end.kind = flow::branch;
+    end.counted = category::branch;
+    to_the_end.push_back(out_.operations.size());
+    emit_hidden(end);
+    out_.operations[around].target = static_cast<uint32_t>(out_.operations.size());
+  }
+  if (to_the_end.empty())
+    cannot("indirect calls need a function of the module that has these parameters");
+  operation nothing;
+  nothing.run = call_of_nothing;
+  nothing.counted = category::branch;
+  nothing.a = read(callee, 8);
+  emit(nothing);
+  for (const size_t op : to_the_end)
+    out_.operations[op].target = static_cast<uint32_t>(out_.operations.size());
 }
 
 assembler::place assembler::argument(const operand* list, size_t index, uint64_t bytes) {
@@ -178,7 +243,8 @@ const lane_entry* assembler::find_lane(const std::string& key) const {
   static const std::unordered_map<std::string_view, const lane_entry*> table = [] {
     std::unordered_map<std::string_view, const lane_entry*> result;
     const lane_library& library = lanes();
-    for (const lane_entries& part : {library.integer, library.floating, library.half, library.math})
+    for (const lane_entries& part :
+      {library.integer, library.floating, library.half, library.math, library.packed})
       for (size_t i = 0; i < part.size; ++i)
         result.emplace(part.first[i].name, &part.first[i]);
     return result;

@@ -31,14 +31,20 @@ std::optional<special_name> find_special(std::string_view name) {
     {"%dynamic_smem_size", {special::dynamic_shared_size, false}},
     {"%total_smem_size", {special::total_shared_size, false}},
     {"%aggr_smem_size", {special::total_shared_size, false}},
-    // A block is a cluster of its own.
-    {"%clusterid.x", {special::ctaid_x, false}}, {"%clusterid.y", {special::ctaid_y, false}},
-    {"%clusterid.z", {special::ctaid_z, false}}, {"%nclusterid.x", {special::nctaid_x, false}},
-    {"%nclusterid.y", {special::nctaid_y, false}}, {"%nclusterid.z", {special::nctaid_z, false}},
-    {"%cluster_ctaid.x", {special::zero, false}}, {"%cluster_ctaid.y", {special::zero, false}},
-    {"%cluster_ctaid.z", {special::zero, false}}, {"%cluster_nctaid.x", {special::one, false}},
-    {"%cluster_nctaid.y", {special::one, false}}, {"%cluster_nctaid.z", {special::one, false}},
-    {"%cluster_ctarank", {special::zero, false}}, {"%cluster_nctarank", {special::one, false}}};
+    {"%clusterid.x", {special::clusterid_x, false}},
+    {"%clusterid.y", {special::clusterid_y, false}},
+    {"%clusterid.z", {special::clusterid_z, false}},
+    {"%nclusterid.x", {special::nclusterid_x, false}},
+    {"%nclusterid.y", {special::nclusterid_y, false}},
+    {"%nclusterid.z", {special::nclusterid_z, false}},
+    {"%cluster_ctaid.x", {special::cluster_ctaid_x, false}},
+    {"%cluster_ctaid.y", {special::cluster_ctaid_y, false}},
+    {"%cluster_ctaid.z", {special::cluster_ctaid_z, false}},
+    {"%cluster_nctaid.x", {special::cluster_nctaid_x, false}},
+    {"%cluster_nctaid.y", {special::cluster_nctaid_y, false}},
+    {"%cluster_nctaid.z", {special::cluster_nctaid_z, false}},
+    {"%cluster_ctarank", {special::cluster_ctarank, false}},
+    {"%cluster_nctarank", {special::cluster_nctarank, false}}};
   const auto found = names.find(name);
   return found == names.end() ? std::nullopt : std::optional(found->second);
 }
@@ -130,6 +136,8 @@ uint32_t assembler::read(const operand& o, uint32_t bytes, char immediates) {
   }
   case operand_kind::integer:
   case operand_kind::floating: {
+    if (bytes > 8)
+      cannot("an immediate of 128 bits");
     uint64_t bits = static_cast<uint64_t>(o.integer);
     if (immediates == 'f' && o.float_bits != 32)
       bits = std::bit_cast<uint32_t>(static_cast<float>(o.number));
@@ -157,7 +165,7 @@ uint32_t assembler::read(const operand& o, uint32_t bytes, char immediates) {
 
 uint32_t assembler::write(const operand& o, uint32_t bytes) {
   if (o.kind == operand_kind::none)
-    return 0;
+    return bytes > 8 ? writes(temporary(bytes)) : 0; // The sink is too narrow for 128 bits.
   if (o.kind != operand_kind::reg)
     wrong("the destination is not a register");
   const uint32_t reg = frames_.back().registers[o.index];
@@ -185,6 +193,18 @@ uint32_t assembler::read_predicate(const operand& o) {
     pending_reads_ = std::move(reads_before);
     pending_writes_ = std::move(writes_before);
     return reads_predicate(p);
+  }
+  if (o.kind == operand_kind::special && o.text == "%is_explicit_cluster") {
+    const std::vector<uint32_t> reads_before = std::exchange(pending_reads_, {});
+    const std::vector<uint32_t> writes_before = std::exchange(pending_writes_, {});
+    operation op;
+    op.run = predicate_of_special;
+    op.a = reads(special_register(special::explicit_cluster, 4));
+    op.p = writes_predicate(new_predicate());
+    emit_hidden(op);
+    pending_reads_ = reads_before;
+    pending_writes_ = writes_before;
+    return reads_predicate(op.p);
   }
   if (o.kind != operand_kind::predicate)
     wrong("a predicate is needed");
@@ -237,9 +257,15 @@ assembler::place assembler::locate(const operand& o) {
     wrong("a variable is needed");
   const auto found = scope_.variables.find(o.text);
   if (found == scope_.variables.end()) {
+    const auto function = scope_.addresses.find(o.text);
+    if (function != scope_.addresses.end() && scope_.functions.count(o.text)) {
+      place entry_point;
+      entry_point.where = space::global;
+      entry_point.address = function->second;
+      return entry_point;
+    }
     if (scope_.functions.count(o.text))
-      cannot(
-        "the address of function '" + std::string(o.text) + "' is not supported (indirect calls)");
+      cannot("the address of '" + std::string(o.text) + "', which has no body here");
     wrong("'" + std::string(o.text) + "' is not declared");
   }
   place p;

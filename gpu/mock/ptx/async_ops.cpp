@@ -7,16 +7,16 @@
 
 /// Asynchronous copies are done at once; what remains of them is the order that mbarriers enforce.
 namespace gristmill::ptx {
-namespace {
 
 mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane) {
-  address &= UINT32_MAX;
+  block_state& owner = block_of(w, address, lane);
+  address &= shared_offset_mask;
   if (address % 8 != 0)
     raise(fault_kind::misaligned,
       fmt::format("mbarrier at shared address 0x{:x}, which is not a multiple of 8", address),
       lane);
-  const auto found = w.block->mbarriers.find(address);
-  if (found == w.block->mbarriers.end())
+  const auto found = owner.mbarriers.find(address);
+  if (found == owner.mbarriers.end())
     raise(fault_kind::trap,
       fmt::format("the mbarrier at shared address 0x{:x} is used before mbarrier.init", address),
       lane);
@@ -24,12 +24,14 @@ mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane) {
 }
 
 void advance(warp& w, mbarrier& m) {
+  ++*w.block->changes;
   if (m.pending > 0 || m.pending_bytes != 0)
     return;
   ++m.phase;
   m.pending = m.expected;
-  ++w.block->mbarrier_events;
 }
+
+namespace {
 
 uint64_t shared_address(lane_state& s, uint32_t reg, uint8_t bytes, uint32_t lane) {
   return (bytes == 8 ? lane_values<uint64_t>(s, reg)[lane] : lane_values<uint32_t>(s, reg)[lane])
@@ -100,7 +102,7 @@ void bulk_to_shared(lane_state& s, const operation& o) {
         l);
     mbarrier& m = find_mbarrier(w, shared_address(w, o.e, o.bytes, l), l);
     if (bytes > 0) {
-      std::memcpy(need_shared(w, to[l], bytes, l, "bulk copy write"),
+      std::memcpy(need_cluster(w, to[l], bytes, l, "bulk copy write"),
         need_global(w, o, from, bytes, false, l, "bulk copy read"), bytes);
       auto& n = counts_of(w, o).memory[as_counted];
       n.bytes += bytes;
@@ -152,6 +154,7 @@ void mbarrier_init(lane_state& s, const operation& o) {
     need_shared(w, address[l], 8, l, "mbarrier.init");
     const int64_t count = lane_values<uint32_t>(w, o.b)[l];
     w.block->mbarriers[address[l] & UINT32_MAX] = {count, count, 0, 0};
+    ++*w.block->changes;
     find_mbarrier(w, address[l], l);
   }
 }
@@ -162,7 +165,7 @@ void mbarrier_inval(lane_state& s, const operation& o) {
   addresses_of(w, o, address);
   for (uint32_t l = 0; l < warp_lanes; ++l)
     if (is_active(w, l))
-      w.block->mbarriers.erase(address[l] & UINT32_MAX);
+      *w.block->changes += w.block->mbarriers.erase(address[l] & UINT32_MAX);
 }
 
 /// `mode` bit 0: b is a number of arrivals (else 1); bit 1: c is a number of bytes to expect; bit
@@ -195,6 +198,7 @@ void mbarrier_expect(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l)
     if (is_active(w, l))
       find_mbarrier(w, address[l], l).pending_bytes += lane_values<uint32_t>(w, o.b)[l];
+  ++*w.block->changes;
 }
 
 /// p: the phase of parity b (`mode` 0) or of token b (`mode` 1) is complete.
@@ -206,6 +210,8 @@ void mbarrier_test(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(w, l))
       continue;
+    if ((address[l] & UINT32_MAX) > shared_offset_mask)
+      raise(fault_kind::trap, "a wait for an mbarrier of another block", l);
     const mbarrier& m = find_mbarrier(w, address[l], l);
     const bool done = o.mode == 1 ? m.phase != lane_values<uint64_t>(w, o.b)[l]
                                   : (m.phase & 1) != (lane_values<uint32_t>(w, o.b)[l] & 1);

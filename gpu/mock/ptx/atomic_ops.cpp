@@ -14,14 +14,32 @@ namespace {
 
 enum class atomic { add, min, max, band, bor, bxor, exchange, compare, increment, decrement };
 
+__extension__ typedef unsigned __int128 uint128;
+
 struct half {
   uint16_t bits;
+  static half least(half a, half b) {
+    return {
+      atomics::to_half(atomics::smaller(atomics::from_half(a.bits), atomics::from_half(b.bits)))};
+  }
+  static half most(half a, half b) {
+    return {
+      atomics::to_half(atomics::larger(atomics::from_half(a.bits), atomics::from_half(b.bits)))};
+  }
   static half sum(half a, half b) {
     return {atomics::to_half(atomics::from_half(a.bits) + atomics::from_half(b.bits))};
   }
 };
 struct bfloat {
   uint16_t bits;
+  static bfloat least(bfloat a, bfloat b) {
+    return {atomics::to_bfloat(
+      atomics::smaller(atomics::from_bfloat(a.bits), atomics::from_bfloat(b.bits)))};
+  }
+  static bfloat most(bfloat a, bfloat b) {
+    return {atomics::to_bfloat(
+      atomics::larger(atomics::from_bfloat(a.bits), atomics::from_bfloat(b.bits)))};
+  }
   static bfloat sum(bfloat a, bfloat b) {
     return {atomics::to_bfloat(atomics::from_bfloat(a.bits) + atomics::from_bfloat(b.bits))};
   }
@@ -31,12 +49,16 @@ struct two {
   H low;
   H high;
   static two sum(two a, two b) { return {H::sum(a.low, b.low), H::sum(a.high, b.high)}; }
+  static two least(two a, two b) { return {H::least(a.low, b.low), H::least(a.high, b.high)}; }
+  static two most(two a, two b) { return {H::most(a.low, b.low), H::most(a.high, b.high)}; }
 };
 
 template <atomic Kind, class T>
 T updated(T old, T b, T c) {
   if constexpr (std::is_class_v<T>) {
-    return T::sum(old, b);
+    return Kind == atomic::min ? T::least(old, b)
+      : Kind == atomic::max    ? T::most(old, b)
+                               : T::sum(old, b);
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (Kind == atomic::add)
       return atomics::settled(old + b);
@@ -112,6 +134,7 @@ void atomic_operation(lane_state& s, const operation& o) {
   T* d = lane_values<T>(w, o.d);
   const T* b = lane_values<const T>(w, o.b);
   const T* c = lane_values<const T>(w, o.c);
+  bool changed = false;
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(w, l))
       continue;
@@ -122,29 +145,34 @@ void atomic_operation(lane_state& s, const operation& o) {
     if constexpr (std::is_same_v<T, float>)
       if (o.counted == category::atomic_global)
         now = atomics::flushed(atomics::flushed(old) + atomics::flushed(b[l]));
+    changed = changed || std::memcmp(&old, &now, sizeof(T)) != 0;
     std::memcpy(host.lanes[l], &now, sizeof(T));
     d[l] = old;
   }
+  *w.block->changes += changed ? 1 : 0;
 }
 
-/// `list` holds the registers of the elements.
+/// `list` holds the registers of the `elements` values, and for `atom` those of the old ones.
 template <class T, atomic Kind>
 void vector_reduction(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
   uint64_t addresses[warp_lanes];
   host_access host;
   addresses_of(w, o, addresses);
-  resolve(w, o, addresses, static_cast<uint32_t>(sizeof(T) * o.list_size), true, true, host);
+  resolve(w, o, addresses, static_cast<uint32_t>(sizeof(T) * o.elements), true, true, host);
   count_conflicts(w, o, addresses);
+  ++*w.block->changes;
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(w, l))
       continue;
-    for (uint32_t k = 0; k < o.list_size; ++k) {
+    for (uint32_t k = 0; k < o.elements; ++k) {
       T old;
       std::memcpy(&old, host.lanes[l] + k * sizeof(T), sizeof(T));
       const T value = lane_values<const T>(w, o.list[k])[l];
       const T now = updated<Kind>(old, value, value);
       std::memcpy(host.lanes[l] + k * sizeof(T), &now, sizeof(T));
+      if (o.list_size > o.elements)
+        lane_values<T>(w, o.list[o.elements + k])[l] = old;
     }
   }
 }
@@ -174,6 +202,10 @@ handler atomic_handler(std::string_view operation, std::string_view type) {
     return operation == "add" ? atomic_operation<float, atomic::add> : nullptr;
   if (type == "f64")
     return operation == "add" ? atomic_operation<double, atomic::add> : nullptr;
+  if (type == "b128")
+    return operation == "cas" ? atomic_operation<uint128, atomic::compare>
+      : operation == "exch"   ? atomic_operation<uint128, atomic::exchange>
+                              : nullptr;
   if (type == "f16")
     return operation == "add" ? atomic_operation<half, atomic::add> : nullptr;
   if (type == "bf16")
@@ -202,19 +234,29 @@ handler atomic_handler(std::string_view operation, std::string_view type) {
   return nullptr;
 }
 
+namespace {
+
+template <class T>
+handler half_reduction(std::string_view operation) {
+  return operation == "add" ? vector_reduction<T, atomic::add>
+    : operation == "min"    ? vector_reduction<T, atomic::min>
+    : operation == "max"    ? vector_reduction<T, atomic::max>
+                            : nullptr;
+}
+
+} // namespace
+
 handler vector_reduction_handler(std::string_view operation, std::string_view type) {
-  if (operation != "add")
-    return nullptr;
   if (type == "f32")
-    return vector_reduction<float, atomic::add>;
+    return operation == "add" ? vector_reduction<float, atomic::add> : nullptr;
   if (type == "f16")
-    return vector_reduction<half, atomic::add>;
+    return half_reduction<half>(operation);
   if (type == "bf16")
-    return vector_reduction<bfloat, atomic::add>;
+    return half_reduction<bfloat>(operation);
   if (type == "f16x2")
-    return vector_reduction<two<half>, atomic::add>;
+    return half_reduction<two<half>>(operation);
   if (type == "bf16x2")
-    return vector_reduction<two<bfloat>, atomic::add>;
+    return half_reduction<two<bfloat>>(operation);
   return nullptr;
 }
 

@@ -14,22 +14,29 @@ const std::unordered_map<std::string_view, decoder>& decoders() {
     {"setp", decode_compare}, {"set", decode_set}, {"selp", decode_select}, {"testp", decode_testp},
     {"ld", decode_load}, {"ldu", decode_load}, {"st", decode_store}, {"atom", decode_atomic},
     {"red", decode_atomic}, {"prefetch", decode_prefetch}, {"prefetchu", decode_prefetch},
-    {"applypriority", decode_prefetch}, {"createpolicy", decode_create_policy},
-    {"bra", decode_branch}, {"brx", decode_indexed_branch}, {"ret", decode_return},
-    {"exit", decode_return}, {"call", decode_call}, {"trap", decode_trap}, {"brkpt", decode_trap},
-    {"bar", decode_barrier}, {"barrier", decode_barrier}, {"shfl", decode_shuffle},
-    {"vote", decode_vote}, {"match", decode_match}, {"redux", decode_reduce_lanes},
-    {"activemask", decode_active_mask}, {"elect", decode_elect}, {"membar", decode_fence},
-    {"fence", decode_fence}, {"griddepcontrol", decode_fence}, {"setmaxnreg", decode_fence},
-    {"nanosleep", decode_sleep}, {"mma", decode_mma}, {"ldmatrix", decode_matrix_access},
-    {"stmatrix", decode_matrix_access}, {"cp", decode_copy}, {"mbarrier", decode_mbarrier}};
+    {"applypriority", decode_prefetch}, {"discard", decode_prefetch},
+    {"createpolicy", decode_create_policy}, {"bra", decode_branch}, {"brx", decode_indexed_branch},
+    {"ret", decode_return}, {"exit", decode_return}, {"call", decode_call}, {"trap", decode_trap},
+    {"brkpt", decode_trap}, {"bar", decode_barrier}, {"barrier", decode_barrier},
+    {"shfl", decode_shuffle}, {"vote", decode_vote}, {"match", decode_match},
+    {"redux", decode_reduce_lanes}, {"activemask", decode_active_mask}, {"elect", decode_elect},
+    {"membar", decode_fence}, {"fence", decode_fence}, {"griddepcontrol", decode_grid_dependency},
+    {"setmaxnreg", decode_register_count}, {"mapa", decode_map_address},
+    {"getctarank", decode_rank_of_address}, {"nanosleep", decode_sleep}, {"mma", decode_mma},
+    {"wmma", decode_wmma}, {"movmatrix", decode_movmatrix}, {"ldmatrix", decode_matrix_access},
+    {"stmatrix", decode_matrix_access}, {"cp", decode_copy}, {"tensormap", decode_tensor_map},
+    {"wgmma", decode_wgmma}, {"mbarrier", decode_mbarrier}};
   return table;
 }
 
 } // namespace
 
 void decode(assembler& as) {
-  const auto found = decoders().find(as.current().opcode.front());
+  const std::string_view opcode = as.current().opcode.front();
+  for (const operand& o : as.current().operands)
+    if (o.kind == operand_kind::address && o.parts.size() > 1 && opcode != "cp")
+      as.cannot("addresses with coordinates (textures)");
+  const auto found = decoders().find(opcode);
   if (found != decoders().end())
     found->second(as);
   else
@@ -121,7 +128,8 @@ space take_space(modifiers& m) {
 }
 
 void take_memory_order(modifiers& m) {
-  m.take_one({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"});
+  m.take("mmio");
+  m.take_one({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"});
   m.take_one({"cta", "cluster", "gpu", "sys"});
 }
 

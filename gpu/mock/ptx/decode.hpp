@@ -75,8 +75,24 @@ void decode_elect(assembler& as);
 void decode_fence(assembler& as);
 void decode_sleep(assembler& as);
 void decode_mma(assembler& as);
+void decode_wmma(assembler& as);
+void decode_movmatrix(assembler& as);
 void decode_matrix_access(assembler& as);
 void decode_copy(assembler& as);
+/// Of `cp`, when the form is one of these; "async" and "bulk" have been taken out.
+void decode_tensor_copy(assembler& as, modifiers& m);
+void decode_bulk_reduce(assembler& as, modifiers& m);
+void decode_bulk_prefetch(assembler& as, modifiers& m);
+void decode_tensor_map(assembler& as);
+void decode_wgmma(assembler& as);
 void decode_mbarrier(assembler& as);
+void decode_map_address(assembler& as);
+void decode_rank_of_address(assembler& as);
+/// Behind `barrier.cluster`, which has been taken out.
+void decode_cluster_barrier(assembler& as, modifiers& m);
+void decode_grid_dependency(assembler& as);
+void decode_register_count(assembler& as);
+void decode_store_async(assembler& as);
+void decode_reduction_async(assembler& as);
 
 } // namespace gristmill::ptx

@@ -72,6 +72,20 @@ void decode_bulk(assembler& as, modifiers& m) {
       as.cannot("an offset at the mbarrier of a bulk copy");
     op.e = barrier.a;
     op.bytes = barrier.address_bytes;
+  } else if (completes && form == "shared::cluster.shared::cta" && !policy) {
+    need_operands(as, 4);
+    op = async_operation(bulk_in_cluster);
+    as.address(op, operand_at(as, 0), space::shared);
+    operation source;
+    as.address(source, operand_at(as, 1), space::shared);
+    operation barrier;
+    as.address(barrier, operand_at(as, 3), space::shared);
+    if (source.imm != 0 || barrier.imm != 0 || source.address_bytes != barrier.address_bytes)
+      as.cannot("an offset in a bulk copy, or addresses of two widths");
+    op.b = source.a;
+    op.c = as.read(operand_at(as, 2), 4);
+    op.e = barrier.a;
+    op.bytes = barrier.address_bytes;
   } else if (group && form == "global.shared::cta") {
     need_operands(as, 3 + (policy ? 1 : 0));
     op = async_operation(bulk_to_global);
@@ -100,8 +114,21 @@ void decode_copy(assembler& as) {
     decode_groups(as, m);
     return;
   }
-  if (m.has("tensor"))
-    as.cannot("copies by tensor maps are not supported");
+  if (m.has("tensor")) {
+    decode_tensor_copy(as, m);
+    return;
+  }
+  for (const operand& o : as.current().operands)
+    if (o.kind == operand_kind::address && o.parts.size() > 1)
+      as.wrong("coordinates are only for tensor copies");
+  if (bulk && m.take("reduce")) {
+    decode_bulk_reduce(as, m);
+    return;
+  }
+  if (bulk && m.has("prefetch")) {
+    decode_bulk_prefetch(as, m);
+    return;
+  }
   if (bulk) {
     decode_bulk(as, m);
     return;

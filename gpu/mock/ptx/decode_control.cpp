@@ -85,16 +85,7 @@ void decode_barrier(assembler& as) {
     return;
   }
   if (m.take("cluster")) {
-    // The block is a cluster of its own: waiting for the cluster is waiting for the block.
-    const bool waits = m.take("wait");
-    m.take("arrive");
-    m.take("aligned");
-    take_memory_order(m);
-    m.finish();
-    op.kind = waits ? flow::block_barrier : flow::straight;
-    op.run = no_operation;
-    op.imm = 16;
-    as.emit(op);
+    decode_cluster_barrier(as, m);
     return;
   }
   m.take("cta");

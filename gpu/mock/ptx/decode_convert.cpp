@@ -51,6 +51,7 @@ void decode_convert_float8(
   op.run = find_convert(std::string(to) + "." + std::string(from));
   if (!op.run || !m.take("rn") || is_float8_pair(to) != m.take("satfinite"))
     as.cannot("this conversion of 8-bit floats is not supported");
+  op.imm = m.take("relu") ? convert_relu : 0;
   m.finish();
   need_operands(as, from_floats ? 3 : 2);
   op.counted = category::convert;
@@ -106,9 +107,6 @@ void decode_convert(assembler& as) {
   if (to == "tf32"
       ? op.mode != round_nearest && op.mode != round_nearest_away && op.mode != round_zero
       : op.mode == round_nearest_away)
-    as.cannot("this rounding is not supported in this conversion");
-  const bool narrow = to == "f16" || to == "bf16";
-  if (narrow && to != from && op.mode != round_nearest && op.mode != round_zero)
     as.cannot("this rounding is not supported in this conversion");
   op.imm = (m.take("sat") ? convert_saturate : 0) | (m.take("relu") ? convert_relu : 0)
     | (m.take("ftz") ? convert_flush : 0);

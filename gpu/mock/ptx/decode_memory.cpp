@@ -96,6 +96,9 @@ void decode_load(assembler& as) {
   const bool policy = m.take("L2::cache_hint");
   m.take("nc");
   m.take("unified");
+  op.in_cluster = m.has("shared::cluster");
+  op.polls = m.has("volatile") || m.has("relaxed") || m.has("acquire");
+  op.kind = op.polls ? flow::waiting : flow::straight;
   const space where = take_space(m);
   take_memory_order(m);
   m.finish();
@@ -128,10 +131,15 @@ void decode_load(assembler& as) {
 
 void decode_store(assembler& as) {
   modifiers m(as);
+  if (m.has("async")) {
+    decode_store_async(as);
+    return;
+  }
   const std::string_view type = m.take_type();
   operation op;
   op.elements = take_vector(m);
   take_cache_hints(m);
+  op.in_cluster = m.has("shared::cluster");
   const bool policy = m.take("L2::cache_hint");
   const space where = take_space(m);
   take_memory_order(m);
@@ -179,7 +187,12 @@ void decode_store(assembler& as) {
 void decode_atomic(assembler& as) {
   const bool reduction = as.current().opcode.front() == "red";
   modifiers m(as);
+  if (m.has("async")) {
+    decode_reduction_async(as);
+    return;
+  }
   const std::string_view type = m.take_type();
+  const bool in_cluster = m.has("shared::cluster");
   const space where = take_space(m);
   take_memory_order(m);
   m.take("noftz");
@@ -192,11 +205,14 @@ void decode_atomic(assembler& as) {
   const size_t first = reduction ? 0 : 1;
   need_operands(as, first + (compare ? 3 : 2) + (policy ? 1 : 0));
   operation op;
+  op.in_cluster = in_cluster;
+  op.polls = !reduction;
+  op.kind = op.polls ? flow::waiting : flow::straight;
   const uint32_t bytes = bytes_of(as, type);
   const char immediates = type == "f32" ? 'f' : type == "f64" ? 'd' : 'i';
   op.counted = where == space::shared ? category::atomic_shared : category::atomic_global;
   op.run = elements > 1 ? vector_reduction_handler(name, type) : atomic_handler(name, type);
-  if (!op.run || (elements > 1 && !reduction))
+  if (!op.run)
     as.cannot(
       "atomic operation '" + name + "' of type '" + std::string(type) + "' is not supported");
   as.address(op, operand_at(as, first), where);
@@ -205,6 +221,10 @@ void decode_atomic(assembler& as) {
     std::vector<uint32_t> registers;
     for (const operand& element : elements_of(as, value, elements))
       registers.push_back(as.read(element, bytes, immediates));
+    if (!reduction)
+      for (const operand& element : elements_of(as, operand_at(as, 0), elements))
+        registers.push_back(as.write(element, bytes));
+    op.elements = elements;
     as.list(op, registers);
   } else {
     op.b = as.read(value, bytes, immediates);
@@ -213,7 +233,7 @@ void decode_atomic(assembler& as) {
     op.c = as.read(operand_at(as, first + 2), bytes, immediates);
   if (policy)
     as.read(operand_at(as, first + (compare ? 3 : 2)), 8);
-  if (!reduction)
+  if (!reduction && elements == 1)
     op.d = as.write(operand_at(as, 0), bytes);
   as.emit(op);
 }

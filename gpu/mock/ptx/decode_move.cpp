@@ -1,5 +1,8 @@
 #include "gpu/mock/ptx/decode.hpp"
 #include "gpu/mock/ptx/warp.hpp"
+#include "gpu/mock/ptx/width_ops.hpp"
+
+#include <algorithm>
 
 namespace gristmill::ptx {
 namespace {
@@ -13,17 +16,19 @@ void decode_vector_move(assembler& as, uint32_t bytes) {
   if (count != 2 && count != 4)
     as.wrong("a vector of " + std::to_string(count) + " elements");
   const auto part = static_cast<uint32_t>(bytes / count);
-  if (part < 2)
-    as.cannot("elements of 8 bits");
+  if (part < 1 || part > 8)
+    as.wrong("a vector of elements of this size");
   operation op;
-  op.run = packs ? pack : unpack;
+  // Registers of 8 bits have room for 16.
+  op.run = part == 1 ? (packs ? pack_bytes : unpack_bytes) : packs ? pack : unpack;
+  const uint32_t held = std::max(part, 2U);
   op.counted = category::integer;
   op.bytes = static_cast<uint8_t>(part);
   if (!packs)
     op.a = as.read(o[1], bytes);
   std::vector<uint32_t> registers;
   for (const operand& element : vector.parts)
-    registers.push_back(packs ? as.read(element, part) : as.write(element, part));
+    registers.push_back(packs ? as.read(element, held) : as.write(element, held));
   if (packs)
     op.d = as.write(o[0], bytes);
   as.list(op, registers);
@@ -50,14 +55,14 @@ void decode_move(assembler& as) {
     return;
   }
   const uint32_t bytes = bytes_of(as, type);
-  if (bytes < 2 || bytes > 8)
+  if (bytes < 2)
     as.cannot("type '" + std::string(type) + "' is not supported here");
   if (o[0].kind == operand_kind::vector || o[1].kind == operand_kind::vector) {
     decode_vector_move(as, bytes);
     return;
   }
   operation op;
-  op.run = lanes().move[bytes == 2 ? 0 : bytes == 4 ? 1 : 2];
+  op.run = bytes == 16 ? move_quad : lanes().move[bytes == 2 ? 0 : bytes == 4 ? 1 : 2];
   op.counted = category::integer;
   op.a = as.read(o[1], bytes, type == "f32" ? 'f' : type == "f64" ? 'd' : 'i');
   op.d = as.write(o[0], bytes);
@@ -91,6 +96,7 @@ void decode_address_conversion(assembler& as) {
 void decode_is_space(assembler& as) {
   modifiers m(as);
   operation op;
+  op.in_cluster = m.has("shared::cluster");
   op.where = take_space(m);
   m.finish();
   need_operands(as, 2);

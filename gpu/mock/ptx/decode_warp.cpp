@@ -132,49 +132,6 @@ void decode_elect(assembler& as) {
   as.emit(op);
 }
 
-/// Registers of a fragment; each has 32 bits.
-void decode_mma(assembler& as) {
-  modifiers m(as);
-  need_sync(as, m);
-  m.take("aligned");
-  const bool deep = m.take("m16n8k16");
-  if (!deep && !m.take("m16n8k8"))
-    as.cannot("this shape of mma; m16n8k16 and m16n8k8 of f16 and bf16 are supported");
-  if (!m.take("row") || !m.take("col"))
-    as.cannot("this layout of mma; row.col is supported");
-  const std::string types = m.rest();
-  operation op = warp_operation(nullptr);
-  op.counted = category::mma;
-  if (types == "f32.f16.f16.f32")
-    op.run = mma_f16;
-  else if (types == "f32.bf16.bf16.f32")
-    op.run = mma_bf16;
-  else if (types == "f16.f16.f16.f16")
-    op.run = mma_f16_to_f16;
-  else
-    as.cannot("mma of types '" + types + "' is not supported");
-  op.mode = deep ? 16 : 8;
-  op.flops = 2 * 16 * 8 * op.mode;
-  const size_t results = op.run == mma_f16_to_f16 ? 2 : 4;
-  const size_t sizes[4] = {results, deep ? 4U : 2U, deep ? 2U : 1U, results};
-  need_operands(as, 4);
-  std::vector<uint32_t> registers;
-  for (size_t i = 0; i < 4; ++i) {
-    const operand& o = operand_at(as, i);
-    const std::vector<operand> parts =
-      o.kind == operand_kind::vector ? o.parts : std::vector<operand>{o};
-    if (parts.size() != sizes[i])
-      as.wrong("operand " + std::to_string(i) + " of mma needs " + std::to_string(sizes[i])
-        + " registers");
-    for (const operand& part : parts)
-      registers.push_back(
-        i == 0 ? as.write(part, 4) : as.read(part, 4, results == 4 && i == 3 ? 'f' : 'i'));
-  }
-  as.list(op, registers);
-  op.e = as.constant(UINT32_MAX, 4);
-  as.emit(op);
-}
-
 /// ldmatrix and stmatrix of 8x8 matrices of 16-bit values.
 void decode_matrix_access(assembler& as) {
   const bool load = as.current().opcode.front() == "ldmatrix";

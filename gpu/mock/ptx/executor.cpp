@@ -174,6 +174,23 @@ uint32_t synchronise(warp& w, const operation& o, uint32_t active) {
   return waiting;
 }
 
+/// Looks in a row at memory that nobody changed: the first ones may be chance, and the later ones
+/// end turns at one place in the code, so that the state of the warp can be compared.
+constexpr uint32_t polls_max = 32;
+constexpr uint32_t polls_at_one_place = 8;
+
+void poll(warp& w) {
+  if (w.polled_changes != *w.block->changes) {
+    w.polled_changes = *w.block->changes;
+    w.polls = 0;
+  }
+  if (++w.polls < (w.pc == w.poll_pc ? polls_at_one_place : polls_max))
+    return;
+  w.poll_pc = w.pc;
+  w.polls = 0;
+  w.yields = true;
+}
+
 enum class arrival { waits_for_lanes, goes_on, stops };
 
 arrival arrive_at_barrier(warp& w, const operation& o, uint32_t active) {
@@ -207,6 +224,7 @@ arrival arrive_at_barrier(warp& w, const operation& o, uint32_t active) {
   if (o.elements == 2 && (expected == 0 || expected % warp_lanes != 0))
     raise(fault_kind::trap,
       fmt::format("a barrier of {} threads; it has to be a multiple of 32", expected), lane);
+  ++*w.block->changes;
   b.arrived += warp_lanes;
   b.expected = expected;
   if (o.mode >= 2) {
@@ -313,7 +331,16 @@ void run(warp& w, uint64_t budget) {
       }
       if constexpr (Timing)
         account(w, o);
-      ++w.pc;
+      if (o.polls)
+        poll(w);
+      if (w.again) {
+        // They will be here again, and be counted then.
+        w.again = false;
+        --n.instructions;
+        n.lanes -= lanes_in(active);
+      } else {
+        ++w.pc;
+      }
       if (w.yields) {
         w.turn_over = !w.groups.empty();
         return;
@@ -341,6 +368,23 @@ void execute(warp& w, uint64_t budget) {
     run<true>(w, budget);
   else
     run<false>(w, budget);
+}
+
+bool run_to_back_edge(warp& w, uint32_t& at, uint32_t most) {
+  while (most-- > 0) {
+    const uint32_t before = w.pc;
+    if (w.block->what->timing)
+      run<true>(w, 1);
+    else
+      run<false>(w, 1);
+    if (w.status != warp_status::running || w.yields)
+      return false;
+    if (w.pc <= before && (at == UINT32_MAX || at == w.pc)) {
+      at = w.pc;
+      return true;
+    }
+  }
+  return false;
 }
 
 } // namespace gristmill::ptx

@@ -14,4 +14,9 @@ namespace gristmill::ptx {
 /// wait for each other.
 void execute(warp& w, uint64_t budget);
 
+/// After a turn that was used up: runs on, for at most `most` operations, until the warp jumps back
+/// to operation `at`, or to any if that is UINT32_MAX, which it then becomes. False when it does
+/// not, or waits.
+bool run_to_back_edge(warp& w, uint32_t& at, uint32_t most);
+
 } // namespace gristmill::ptx

@@ -38,16 +38,36 @@ enum class special : uint8_t {
   one,
   dynamic_shared_base,
   dynamic_shared_size,
-  total_shared_size
+  total_shared_size,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  explicit_cluster
 };
 
 /// Device addresses outside the regions of a launch. Generic addresses of shared and local memory
 /// carry the number of their window in the top byte; the bytes below are the address in the space.
 constexpr uint64_t module_memory = device_address_end;
 constexpr uint64_t parameter_memory = 0x7800'0000'0000;
+constexpr uint64_t function_addresses = 0x7c00'0000'0000;
 constexpr uint64_t shared_window = 0x0100'0000'0000'0000;
 constexpr uint64_t local_window = 0x0200'0000'0000'0000;
 constexpr uint64_t window_mask = 0xff00'0000'0000'0000;
+/// Addresses of shared memory have 32 bits; the upper ones name a block of the cluster by its rank
+/// plus 1, and 0 stands for the own block.
+constexpr uint32_t rank_shift = 24;
+constexpr uint64_t shared_offset_mask = (1U << rank_shift) - 1;
 
 /// Marks a predicate among register numbers.
 constexpr uint32_t predicate_mark = 0x8000'0000;

@@ -19,7 +19,8 @@ constexpr uint32_t call_depth_max = 32;
 /// Nested `{ }` in a body, nested braces in an operand.
 constexpr uint32_t scope_depth_max = 64;
 constexpr uint32_t operand_depth_max = 4;
-constexpr size_t operands_max = 64;
+/// The accumulators of a wgmma are 128.
+constexpr size_t operands_max = 160;
 constexpr size_t parameters_max = 4096;
 /// Bytes of the parameters of one entry, as CUDA limits them.
 constexpr uint32_t parameter_bytes_max = 32764;
@@ -27,6 +28,10 @@ constexpr uint32_t shared_bytes_max = 1U << 20;
 /// Bytes of `.local` variables of one thread, as CUDA limits them.
 constexpr uint32_t local_bytes_max = 512U << 10;
 constexpr uint64_t global_bytes_max = 256ULL << 20;
+/// Blocks of a cluster.
+constexpr uint32_t cluster_blocks_max = 8;
+/// State of all blocks that have begun and wait for others.
+constexpr uint64_t resident_bytes_max = 1ULL << 30;
 /// Registers of one warp in bytes.
 constexpr uint64_t register_file_bytes_max = 32ULL << 20;
 

@@ -133,6 +133,11 @@ void resolve_scattered(warp& w, const operation& o, uint64_t* addresses, uint32_
     addresses[l] &= UINT32_MAX;
     if (!(active >> l & 1))
       continue;
+    if (shared && addresses[l] > shared_offset_mask
+      && (o.in_cluster || o.where == space::generic)) {
+      out.lanes[l] = need_cluster(w, addresses[l], bytes, l, write ? "write" : "read");
+      continue;
+    }
     if (addresses[l] + bytes > size)
       out_of_bounds(w, where, addresses[l], bytes, l, write);
     out.lanes[l] = shared
@@ -162,6 +167,8 @@ void addresses_of(warp& w, const operation& o, uint64_t* out) {
 
 void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
   bool atomic, host_access& out) {
+  if (write && !atomic)
+    ++*w.block->changes;
   out.shape = host_access::scattered;
   const bool through_l1 = !atomic && (o.mode & 1) == 0;
   space where = o.where == space::parameter || o.where == space::constant ? space::global : o.where;
@@ -243,8 +250,10 @@ uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t byt
       fmt::format("{} of {} bytes of global memory out of bounds at 0x{:x}: {}", doing, bytes,
         address, nearest_region(*w.block, address)),
       lane);
-  if (write)
+  if (write) {
     need_writable(*r, address, bytes, lane);
+    ++*w.block->changes;
+  }
   return r->host + (address - r->device);
 }
 
@@ -255,7 +264,39 @@ uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, c
       fmt::format("{} of {} bytes of shared memory out of bounds at 0x{:x}: the block has {} bytes",
         doing, bytes, address, w.block->shared_bytes),
       lane);
+  ++*w.block->changes; // It may be to write, and this is not a way by which loops look at memory.
   return w.block->shared + address;
+}
+
+block_state& block_of(warp& w, uint64_t address, uint32_t lane) {
+  const uint64_t mapped = (address & UINT32_MAX) >> rank_shift;
+  if (mapped == 0)
+    return *w.block;
+  const std::vector<block_state*>& all = w.block->cluster->blocks;
+  if (mapped > all.size())
+    raise(fault_kind::out_of_bounds,
+      fmt::format("shared address 0x{:x} is in no block of the cluster, which has {}",
+        address & UINT32_MAX, all.size()),
+      lane);
+  block_state& other = *all[mapped - 1];
+  if (other.warps_left == 0)
+    raise(fault_kind::out_of_bounds,
+      fmt::format("the block of rank {} has exited, and its shared memory with it", mapped - 1),
+      lane);
+  return other;
+}
+
+uint8_t* need_cluster(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing) {
+  block_state& owner = block_of(w, address, lane);
+  const uint64_t offset = address & shared_offset_mask;
+  if (offset + bytes > owner.shared_bytes)
+    raise(fault_kind::out_of_bounds,
+      fmt::format(
+        "{} of {} bytes of shared memory out of bounds at 0x{:x} of the block of rank {}: "
+        "a block has {} bytes",
+        doing, bytes, offset, owner.rank, owner.shared_bytes),
+      lane);
+  return owner.shared + offset;
 }
 
 uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t bytes) {

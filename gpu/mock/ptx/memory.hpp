@@ -46,6 +46,11 @@ uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t byt
 uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write,
   uint32_t lane, const char* doing);
 uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing);
+/// The block in whose shared memory a `.shared::cluster` address is: the own one, or another of the
+/// cluster. Raises a fault when there is none, or when it has exited.
+block_state& block_of(warp& w, uint64_t address, uint32_t lane);
+/// Host memory of a range of `.shared::cluster`. Does not count as a change of memory.
+uint8_t* need_cluster(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing);
 
 /// Passes of a shared memory access: distinct words a bank, summed over the parts in which a wide
 /// access is served.

@@ -70,6 +70,8 @@ void store(lane_state& s, const operation& o) {
   }
 }
 
+__extension__ typedef unsigned __int128 uint128;
+
 template <class M>
 handler load_into(uint32_t bytes) {
   constexpr bool is_signed = std::is_signed_v<M>;
@@ -129,6 +131,8 @@ handler load_handler(std::string_view type, uint32_t register_bytes) {
     return load_into<uint32_t>(register_bytes);
   case 8:
     return load_into<uint64_t>(register_bytes);
+  case 16:
+    return register_bytes == 16 ? load<uint128, uint128> : nullptr;
   default:
     return nullptr;
   }
@@ -144,6 +148,8 @@ handler store_handler(std::string_view type, uint32_t register_bytes) {
     return store_from<uint32_t>(register_bytes);
   case 8:
     return store_from<uint64_t>(register_bytes);
+  case 16:
+    return register_bytes == 16 ? store<uint128, uint128> : nullptr;
   default:
     return nullptr;
   }

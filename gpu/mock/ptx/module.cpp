@@ -69,6 +69,11 @@ std::shared_ptr<const module> build(std::string_view text) {
   place_variables(syntax, scope, *out);
   for (const function_syntax& f : syntax.functions)
     scope.functions[f.name] = &f;
+  // Addresses that no memory has: code can call them, not read them.
+  uint64_t entry_point = function_addresses;
+  for (const function_syntax& f : syntax.functions)
+    if (!f.is_entry && f.has_body)
+      scope.addresses.emplace(f.name, entry_point += 16);
   fill_variables(syntax, scope, *out);
   for (const function_syntax& f : syntax.functions) {
     if (!f.is_entry || !f.has_body)

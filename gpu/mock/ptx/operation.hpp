@@ -38,7 +38,8 @@ enum class flow : uint8_t {
   /// Needs all lanes that the mask in `e` names.
   warp_sync,
   block_barrier,
-  /// Straight, but other warps should run afterwards when it says so (`warp::yields`).
+  /// Straight, but other warps should run afterwards when it says so (`warp::yields`), and the
+  /// operation may have to be executed again (`warp::again`).
   waiting
 };
 
@@ -48,6 +49,10 @@ struct operation {
   category counted = category::other;
   /// A helper that no instruction of the text stands for: not counted.
   bool hidden = false;
+  /// `flow::waiting`: looks at memory that others write. Doing so over and over ends the turn.
+  bool polls = false;
+  /// May go to the shared memory of other blocks of the cluster.
+  bool in_cluster = false;
   space where = space::generic;
   /// Bytes of one element of a memory access, and how many there are.
   uint8_t bytes = 4;

@@ -81,7 +81,7 @@ void parser::body_directive(function_syntax& f, const token& word) {
 void parser::registers(function_syntax& f) {
   const token type = expect_kind(token_kind::word, "a type");
   const int bytes = type_bytes(type.text.substr(1));
-  if (type.text.front() != '.' || bytes < 0 || bytes == 1 || bytes == 16)
+  if (type.text.front() != '.' || bytes < 0)
     not_supported(type.line, "registers of type '" + std::string(type.text.substr(0, 40)) + "'");
   const auto kind = bytes == 0 ? operand_kind::predicate : operand_kind::reg;
   do {
@@ -99,7 +99,8 @@ void parser::registers(function_syntax& f) {
     registers_total_ += count;
     if (first + count > registers_max || registers_total_ > registers_total_max)
       refuse(name.line, "too many registers are declared");
-    f.registers.insert(f.registers.end(), count, {static_cast<uint8_t>(bytes)});
+    // A register of 8 bits is the lower half of one of 16.
+    f.registers.insert(f.registers.end(), count, {static_cast<uint8_t>(bytes == 1 ? 2 : bytes)});
   } while (accept(","));
   expect(";");
 }
@@ -208,8 +209,10 @@ operand parser::address(uint32_t depth) {
       refuse(open.line, "the offset of an address has to be an integer");
     result.integer = offset.integer;
   }
-  if (in_.peek().is(","))
-    not_supported(open.line, "addresses with coordinates (tensor maps, textures)");
+  operand coordinates;
+  const bool has_coordinates = accept(",");
+  if (has_coordinates)
+    coordinates = read_operand(depth + 1);
   expect("]");
   // `read_operand` took the offset of a symbol already.
   result.integer = static_cast<int64_t>(static_cast<uint64_t>(result.integer)
@@ -217,6 +220,8 @@ operand parser::address(uint32_t depth) {
   if (base.kind != operand_kind::integer)
     base.integer = 0;
   result.parts.push_back(std::move(base));
+  if (has_coordinates)
+    result.parts.push_back(std::move(coordinates));
   return result;
 }
 

@@ -166,8 +166,15 @@ void parser::function_directives(function_syntax& f) {
         product = std::min<uint64_t>(product * std::min<uint64_t>(n, 1024), 1U << 20);
       f.max_threads = static_cast<uint32_t>(product);
     } else if (word.is(".reqnctapercluster")) {
-      if (std::any_of(numbers.begin(), numbers.end(), [](uint64_t n) { return n != 1; }))
-        not_supported(word.line, "clusters of more than one block are not supported");
+      uint64_t blocks = 1;
+      for (size_t i = 0; i < 3; ++i) {
+        const uint64_t n = i < numbers.size() ? numbers[i] : 1;
+        blocks *= std::min<uint64_t>(n, cluster_blocks_max + 1);
+        f.cluster[i] = static_cast<uint32_t>(n);
+      }
+      if (blocks == 0 || blocks > cluster_blocks_max || numbers.size() > 3)
+        refuse(word.line,
+          "a cluster has 1 to " + std::to_string(cluster_blocks_max) + " blocks in 3 dimensions");
     } else if (word.is(".pragma")) {
       skip_to_semicolon(word.line);
     } else if (!word.is(".minnctapersm") && !word.is(".maxnctapersm") && !word.is(".maxnreg")

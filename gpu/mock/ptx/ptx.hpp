@@ -13,10 +13,10 @@
 
 /// Reads PTX text and executes it on the CPU, one warp of 32 lanes at a time, with exact counts.
 ///
-/// What front ends emit for sm_90a and below is supported, apart from tensor maps, wgmma, clusters
-/// of more than one block, textures and indirect calls. What is not supported is an error of
-/// `parse` that names the PTX line; there is no instruction that silently computes something else.
-/// The results of `.approx` instructions are more exact than those of a GPU.
+/// What front ends emit for sm_90a and below is supported, apart from textures, recursion and what
+/// `docs/ptx-coverage.md` names. What is not supported is an error
+/// of `parse` that names the PTX line; there is no instruction that silently computes something
+/// else. The results of `.approx` instructions are more exact than those of a GPU.
 namespace gristmill::ptx {
 
 /// One parameter of an entry, as the caller has to lay it out in `launch::parameters`.
@@ -43,6 +43,8 @@ struct entry_info {
   uint32_t local_bytes = 0;
   /// Product of `.maxntid` or `.reqntid`; 0 when there is no such limit.
   uint32_t max_threads = 0;
+  /// Blocks of a cluster as `.reqnctapercluster` wants them; zeros where the launch decides.
+  std::array<uint32_t, 3> cluster{};
   /// 32-bit registers of one thread, estimated: the most words that are live at once (predicates
   /// not counted) plus `reserved_registers`, rounded up to a multiple of 8. 0 when unknown.
   uint32_t registers = 0;
@@ -120,11 +122,22 @@ struct launch {
   std::string entry;
   std::array<uint32_t, 3> grid{1, 1, 1};
   std::array<uint32_t, 3> block{1, 1, 1};
+  /// Blocks of a cluster, at most 8; the grid is a multiple of it. All ones: as the entry wants it.
+  std::array<uint32_t, 3> cluster{1, 1, 1};
+  /// All blocks wait for each other: refused when they are not resident at once.
+  bool cooperative = false;
+  /// Blocks that the GPU holds at once; 0: 32 for each SM.
+  uint64_t resident_blocks = 0;
+  /// Shuffles the order in which blocks start and warps take turns, and how long these are. What
+  /// then differs is a race (or the rounding of sums that atomics make). Without: the natural
+  /// order, which is also the fastest.
+  std::optional<uint64_t> order_seed;
   uint32_t dynamic_shared = 0;
   /// At least up to the end of the last parameter.
   std::vector<uint8_t> parameters;
   std::vector<region> memory;
-  /// Only these blocks are executed (sampling), by linear block number.
+  /// Only these blocks are executed (sampling), by linear block number; with clusters, by the order
+  /// of the clusters, and whole clusters.
   uint64_t first_block = 0;
   uint64_t block_count = UINT64_MAX;
   /// Warp instructions.

@@ -1,33 +1,29 @@
 #include "gpu/mock/ptx/executor.hpp"
+#include "gpu/mock/ptx/launch_check.hpp"
+#include "gpu/mock/ptx/limits.hpp"
 #include "gpu/mock/ptx/ptx.hpp"
-#include "gpu/mock/ptx/warp.hpp"
+#include "gpu/mock/ptx/resident.hpp"
+#include "gpu/mock/ptx/turns.hpp"
+#include "gpu/mock/ptx/waits.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace gristmill::ptx {
 namespace {
 
-/// Turns of a warp before another one runs: long, for a change of warp costs cache misses.
-constexpr uint64_t slice = 1 << 16;
-/// Waits in a row, a warp, without any progress: then nothing will ever come.
-constexpr uint64_t idle_turns_max = 10000;
+/// Passes over the warps of a cluster in which each of them only waited, though memory changes:
+/// then other blocks get their turn.
+constexpr uint32_t restless_passes_max = 256;
+/// Operations of the next turn of a warp that had to wait for a change of memory.
+constexpr uint64_t turn_after_waiting = 1024;
+/// A warp that has fewer operations left than this is not examined for spinning.
+constexpr uint64_t examined_operations = 2048;
 
-/// 64-byte aligned bytes.
-class aligned_bytes {
-public:
-  explicit aligned_bytes(size_t size) : storage_(size + 64) {}
-  uint8_t* data() {
-    const auto address = reinterpret_cast<uintptr_t>(storage_.data());
-    return storage_.data() + ((address + 63) / 64 * 64 - address);
-  }
-
-private:
-  std::vector<uint8_t> storage_;
-};
-
-/// One run of an entry: the memory of a block, its warps, and the loop over the blocks.
+/// One run of an entry. A block runs on until it is done. One that waits for others stays resident
+/// while the next one starts, and gets another turn when one is done or all wait.
 class runner {
 public:
   runner(instance& state, const launch& what, const kernel& code);
@@ -35,81 +31,72 @@ public:
 
 private:
   void prepare_memory(instance& state);
-  void prepare_registers(warp& w);
-  void set_special(warp& w, const kernel::special_slot& slot);
-  void start_block(uint64_t number);
-  void run_block();
-  /// Lets the warps go on whose barrier is complete; whether there were any.
-  bool release_barriers();
-  void release(size_t number);
-  void finish_reduction(warp& w, const block_barrier& b);
-  void stuck();
+  void run_all();
+  bool may_start() const;
+  /// Starts the next cluster; keeps it resident if it comes to wait. Whether it is done.
+  bool start_next();
+  /// Every resident cluster gets a turn. Whether anything has changed.
+  bool give_turns();
+  /// Runs a cluster until it is done or waits for others. Whether it is done.
+  bool take_turn(resident_cluster& c);
+  /// One turn of a warp. Whether it only waited.
+  bool run_warp(warp& w);
+  void finish(std::unique_ptr<resident_cluster> c);
+  bool all_stuck() const;
+  [[noreturn]] void stuck(std::span<resident_cluster* const> waiting, uint64_t not_started);
   void sum_up();
   fault describe(const fault_signal& signal) const;
 
   const launch& what_;
   const kernel& code_;
+  const std::array<uint32_t, 3> extent_;
   outcome result_;
   std::set<std::string> warnings_;
   std::vector<operation_counts> operations_;
   std::vector<region> memory_;
   std::vector<sector_cache> l1_;
   sector_cache l2_;
-  uint32_t threads_ = 0;
-  aligned_bytes registers_;
-  std::vector<uint32_t> predicates_;
-  aligned_bytes shared_;
-  aligned_bytes local_;
-  std::vector<warp> warps_;
-  block_state block_;
-  std::array<uint32_t, 3> block_index_{};
-  uint64_t block_number_ = 0;
+  /// What each block starts from.
+  block_state common_;
+  uint64_t changes_ = 0;
+  turn_order order_;
+  /// Clusters: of the next to start, and past the last.
+  uint64_t next_ = 0;
+  uint64_t end_ = 0;
+  uint64_t residents_max_ = 1;
+  std::vector<std::unique_ptr<resident_cluster>> waiting_;
+  std::vector<std::unique_ptr<resident_cluster>> unused_;
   uint64_t steps_ = 0;
+  uint64_t printf_calls_ = 0;
   warp* current_ = nullptr;
 };
 
-uint32_t thread_count(const launch& what) {
-  return what.block[0] * what.block[1] * what.block[2];
-}
-
-size_t shared_size(const launch& what, const kernel& code) {
-  return code.uses_dynamic_shared || what.dynamic_shared > 0
-    ? size_t{code.dynamic_shared_offset()} + what.dynamic_shared
-    : code.info.static_shared;
-}
-
 runner::runner(instance& state, const launch& what, const kernel& code)
-  : what_(what), code_(code), operations_(code.operations.size()), threads_(thread_count(what)),
-    registers_(size_t{code.register_bytes + 63} / 64 * 64 * ((threads_ + 31) / 32)),
-    predicates_(size_t{code.predicates} * ((threads_ + 31) / 32)), shared_(shared_size(what, code)),
-    local_(size_t{code.local_bytes} * ((threads_ + 31) / 32) * warp_lanes),
-    warps_((threads_ + 31) / 32) {
+  : what_(what), code_(code), extent_(cluster_extent(what, code)),
+    operations_(code.operations.size()), order_(what.order_seed) {
   if (what.caches) {
     l2_ = sector_cache(what.hw.l2_bytes, 16);
     l1_.assign(what.hw.sms, sector_cache(what.hw.l1_bytes, 4));
   }
   prepare_memory(state);
-  block_.code = &code_;
-  block_.what = &what_;
-  block_.done = &result_.done;
-  block_.warnings = &warnings_;
-  block_.operations = &operations_;
-  block_.memory = &memory_;
-  block_.shared = shared_.data();
-  block_.shared_bytes = shared_size(what, code);
-  block_.local = local_.data();
-  block_.local_bytes = code.local_bytes;
-  std::fill_n(block_.local, size_t{code.local_bytes} * warps_.size() * warp_lanes, 0xff);
-  for (uint32_t i = 0; i < warps_.size(); ++i) {
-    warp& w = warps_[i];
-    w.id = i;
-    w.block = &block_;
-    w.registers = registers_.data() + size_t{code.register_bytes + 63} / 64 * 64 * i;
-    w.predicates = predicates_.data() + size_t{code.predicates} * i;
-    prepare_registers(w);
-    if (what.timing)
-      w.timing.prepare(code);
-  }
+  common_.code = &code_;
+  common_.what = &what_;
+  common_.done = &result_.done;
+  common_.warnings = &warnings_;
+  common_.operations = &operations_;
+  common_.memory = &memory_;
+  common_.changes = &changes_;
+  const uint64_t size = uint64_t{extent_[0]} * extent_[1] * extent_[2];
+  const uint64_t total = uint64_t{what.grid[0]} * what.grid[1] * what.grid[2];
+  next_ = what.first_block / size;
+  end_ = what.block_count > total - what.first_block
+    ? total / size
+    : (what.first_block + what.block_count + size - 1) / size;
+  residents_max_ = std::max<uint64_t>(1,
+    std::min(
+      resident_limit(what), resident_bytes_max / std::max<uint64_t>(1, resident_bytes(what, code)))
+      / size);
+  order_.set_range(next_, end_, residents_max_);
 }
 
 void runner::prepare_memory(instance& state) {
@@ -123,192 +110,7 @@ void runner::prepare_memory(instance& state) {
     [](const region& a, const region& b) { return a.device < b.device; });
 }
 
-void fill(warp& w, const kernel::register_slot& slot, uint64_t value) {
-  for (uint32_t l = 0; l < warp_lanes; ++l)
-    std::memcpy(w.registers + slot.offset + l * slot.bytes, &value, slot.bytes);
-}
-
-void runner::prepare_registers(warp& w) {
-  for (const kernel::constant& c : code_.constants)
-    fill(w, code_.registers[c.reg], c.value);
-  for (const kernel::special_slot& s : code_.specials)
-    set_special(w, s);
-  for (const kernel::parameter_slot& p : code_.parameter_slots) {
-    uint64_t value = 0;
-    std::memcpy(&value, what_.parameters.data() + p.offset, p.bytes);
-    if (p.sign_extend && p.bytes < 8) {
-      const uint32_t unused = 64 - 8U * p.bytes;
-      value = static_cast<uint64_t>(static_cast<int64_t>(value << unused) >> unused);
-    }
-    fill(w, code_.registers[p.reg], value);
-  }
-}
-
-void runner::set_special(warp& w, const kernel::special_slot& slot) {
-  const auto value = [&](uint32_t lane) -> uint64_t {
-    const uint32_t thread = w.id * warp_lanes + lane;
-    const uint32_t bit = 1U << lane;
-    switch (slot.which) {
-    case special::tid_x:
-      return thread % what_.block[0];
-    case special::tid_y:
-      return thread / what_.block[0] % what_.block[1];
-    case special::tid_z:
-      return thread / what_.block[0] / what_.block[1];
-    case special::ntid_x:
-    case special::ntid_y:
-    case special::ntid_z:
-      return what_.block[static_cast<size_t>(slot.which) - static_cast<size_t>(special::ntid_x)];
-    case special::ctaid_x:
-    case special::ctaid_y:
-    case special::ctaid_z:
-      return block_index_[static_cast<size_t>(slot.which) - static_cast<size_t>(special::ctaid_x)];
-    case special::nctaid_x:
-    case special::nctaid_y:
-    case special::nctaid_z:
-      return what_.grid[static_cast<size_t>(slot.which) - static_cast<size_t>(special::nctaid_x)];
-    case special::laneid:
-      return lane;
-    case special::warpid:
-      return w.id;
-    case special::nwarpid:
-      return warps_.size();
-    case special::lanemask_eq:
-      return bit;
-    case special::lanemask_lt:
-      return bit - 1;
-    case special::lanemask_le:
-      return bit | (bit - 1);
-    case special::lanemask_gt:
-      return ~(bit | (bit - 1));
-    case special::lanemask_ge:
-      return ~(bit - 1);
-    case special::smid:
-      return block_number_ % what_.hw.sms;
-    case special::nsmid:
-      return what_.hw.sms;
-    case special::zero:
-      return 0;
-    case special::one:
-      return 1;
-    case special::dynamic_shared_base:
-      return code_.dynamic_shared_offset();
-    case special::dynamic_shared_size:
-      return what_.dynamic_shared;
-    case special::total_shared_size:
-      return block_.shared_bytes;
-    }
-    return 0;
-  };
-  const kernel::register_slot& reg = code_.registers[slot.reg];
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    const uint64_t v = value(l);
-    std::memcpy(w.registers + reg.offset + l * reg.bytes, &v, reg.bytes);
-  }
-}
-
-void runner::start_block(uint64_t number) {
-  block_number_ = number;
-  block_index_ = {static_cast<uint32_t>(number % what_.grid[0]),
-    static_cast<uint32_t>(number / what_.grid[0] % what_.grid[1]),
-    static_cast<uint32_t>(number / what_.grid[0] / what_.grid[1])};
-  ++result_.done.blocks_run;
-  // Whoever reads what nobody wrote shall notice: all ones is NaN and -1.
-  std::fill_n(block_.shared, block_.shared_bytes, 0xff);
-  block_.barriers = {};
-  block_.mbarriers.clear();
-  block_.bulk_ready = 0;
-  if (what_.caches) {
-    block_.l1 = &l1_[number % what_.hw.sms];
-    block_.l2 = &l2_;
-  }
-  for (warp& w : warps_) {
-    for (const kernel::special_slot& s : code_.specials)
-      if ((s.which >= special::ctaid_x && s.which <= special::ctaid_z) || s.which == special::smid)
-        set_special(w, s);
-    const uint32_t lanes = threads_ - w.id * warp_lanes;
-    w.full = lanes >= warp_lanes ? all_lanes : (1U << lanes) - 1;
-    w.live = w.running = w.full;
-    w.pc = 0;
-    w.groups.clear();
-    w.lowest = UINT32_MAX;
-    w.status = warp_status::running;
-    w.turn_over = false;
-    if (what_.timing)
-      w.timing.start_block();
-  }
-}
-
-void runner::run_block() {
-  size_t done = 0;
-  uint64_t idle = 0;
-  uint64_t events = block_.mbarrier_events;
-  while (done < warps_.size()) {
-    bool ran = false;
-    for (warp& w : warps_) {
-      if (w.status != warp_status::running)
-        continue;
-      ran = true;
-      current_ = &w;
-      const uint64_t before = w.steps;
-      if (steps_ >= what_.instruction_limit)
-        raise(fault_kind::instruction_limit,
-          fmt::format("{} warp instructions were executed without an end", steps_),
-          first_lane(w.running));
-      execute(w, std::min(slice, what_.instruction_limit - steps_));
-      steps_ += w.steps - before;
-      done += w.status == warp_status::done ? 1 : 0;
-      idle = w.yields && events == block_.mbarrier_events ? idle + 1 : 0;
-      events = block_.mbarrier_events;
-      if (idle > idle_turns_max * warps_.size())
-        raise(fault_kind::deadlock, "every warp waits, and nothing will come",
-          first_lane(w.running != 0 ? w.running : 1));
-    }
-    if (!release_barriers() && !ran && done < warps_.size())
-      stuck();
-  }
-  if (what_.timing) {
-    uint32_t cycles = 0;
-    for (warp& w : warps_) {
-      w.timing.end_stretch();
-      cycles = std::max(cycles, w.timing.now);
-    }
-    result_.done.block_critical_cycles += cycles;
-  }
-}
-
-bool runner::release_barriers() {
-  uint32_t alive = 0;
-  for (const warp& w : warps_)
-    alive += w.status != warp_status::done ? warp_lanes : 0;
-  bool any = false;
-  for (size_t i = 0; i < block_.barriers.size(); ++i) {
-    const block_barrier& b = block_.barriers[i];
-    if (b.arrived > 0 && b.arrived >= (b.expected != 0 ? b.expected : alive)) {
-      release(i);
-      any = true;
-    }
-  }
-  return any;
-}
-
-void runner::release(size_t number) {
-  uint32_t latest = 0;
-  for (const warp& w : warps_)
-    if (w.status == warp_status::at_barrier && w.barrier == number)
-      latest = std::max(latest, w.timing.now);
-  for (warp& w : warps_) {
-    if (w.status != warp_status::at_barrier || w.barrier != number)
-      continue;
-    if (w.barrier_reduction)
-      finish_reduction(w, block_.barriers[number]);
-    w.status = warp_status::running;
-    w.timing.now = w.timing.latest_start = latest + what_.hw.barrier_latency;
-  }
-  block_.barriers[number] = {};
-}
-
-void runner::finish_reduction(warp& w, const block_barrier& b) {
+void finish_reduction(warp& w, const block_barrier& b) {
   const operation& o = *w.barrier_reduction;
   if (o.mode == 2) {
     for (uint32_t l = 0; l < warp_lanes; ++l)
@@ -319,26 +121,199 @@ void runner::finish_reduction(warp& w, const block_barrier& b) {
   }
 }
 
-void runner::stuck() {
-  for (warp& w : warps_)
-    if (w.status == warp_status::at_barrier) {
-      current_ = &w;
-      --w.pc;
-      const block_barrier& b = block_.barriers[w.barrier];
-      raise(fault_kind::deadlock,
-        fmt::format("barrier {} is never complete: {} threads have arrived, {} are expected",
-          w.barrier, b.arrived,
-          b.expected != 0 ? std::to_string(b.expected) : std::string("all that are alive")),
-        first_lane(w.live));
+void release(resident_block& block, size_t number) {
+  uint32_t latest = 0;
+  for (const warp& w : block.warps)
+    if (w.status == warp_status::at_barrier && w.barrier == number)
+      latest = std::max(latest, w.timing.now);
+  for (warp& w : block.warps) {
+    if (w.status != warp_status::at_barrier || w.barrier != number)
+      continue;
+    if (w.barrier_reduction)
+      finish_reduction(w, block.state.barriers[number]);
+    w.status = warp_status::running;
+    w.timing.now = w.timing.latest_start = latest + block.state.what->hw.barrier_latency;
+  }
+  block.state.barriers[number] = {};
+}
+
+/// Lets the warps go on whose barrier is complete; whether there were any.
+bool release_barriers(resident_block& block) {
+  uint32_t alive = 0;
+  for (const warp& w : block.warps)
+    alive += w.status != warp_status::done ? warp_lanes : 0;
+  bool any = false;
+  for (size_t i = 0; i < block.state.barriers.size(); ++i) {
+    const block_barrier& b = block.state.barriers[i];
+    if (b.arrived > 0 && b.arrived >= (b.expected != 0 ? b.expected : alive)) {
+      release(block, i);
+      any = true;
     }
+  }
+  return any;
+}
+
+/// Completes the phase of the cluster's barrier when all threads that are alive have arrived.
+bool release_cluster(resident_cluster& c) {
+  if (!c.state.arrivals)
+    return false;
+  for (const warp* w : c.warps)
+    if (w->status != warp_status::done && (w->live & ~w->cluster_arrived) != 0)
+      return false;
+  for (const warp* w : c.warps)
+    c.state.ready = std::max(c.state.ready, w->timing.now);
+  ++c.state.phase;
+  c.state.arrivals = false;
+  return true;
+}
+
+bool runner::run_warp(warp& w) {
+  current_ = &w;
+  const uint64_t before = w.steps;
+  const uint64_t changes = changes_;
+  if (steps_ >= what_.instruction_limit)
+    raise(fault_kind::instruction_limit,
+      fmt::format("{} warp instructions were executed without an end", steps_),
+      first_lane(w.running));
+  const uint64_t left = what_.instruction_limit - steps_;
+  const bool waited = w.stuck_changes != UINT64_MAX;
+  w.stuck_changes = UINT64_MAX;
+  execute(w, std::min({order_.turn(), left, waited ? turn_after_waiting : left}));
+  if (w.status == warp_status::running && !w.yields && changes == changes_
+    && left > w.steps - before + examined_operations)
+    look_for_spin(w);
+  steps_ += w.steps - before;
+  if (w.status == warp_status::done)
+    --w.block->warps_left;
+  if (w.status != warp_status::running || !w.yields)
+    return false;
+  note_wait(w);
+  return true;
+}
+
+bool runner::take_turn(resident_cluster& c) {
+  for (uint32_t restless = 0;;) {
+    bool ran = false;
+    bool worked = false;
+    order_.shuffle(c.warps);
+    for (warp* w : c.warps) {
+      if (w->status != warp_status::running || is_stuck(*w))
+        continue;
+      ran = true;
+      worked = !run_warp(*w) || worked;
+    }
+    bool alive = false;
+    for (const auto& block : c.blocks) {
+      worked = release_barriers(*block) || worked;
+      alive = alive || block->state.warps_left > 0;
+    }
+    if (!alive)
+      return true;
+    worked = release_cluster(c) || worked;
+    restless = worked ? 0 : restless + 1;
+    if (!ran && !worked) {
+      if (std::all_of(c.warps.begin(), c.warps.end(),
+            [](const warp* w) { return w->status == warp_status::done || waits_inside(*w); }))
+        stuck(std::vector<resident_cluster*>{&c}, 0);
+      c.stuck_changes = changes_;
+      return false;
+    }
+    if (restless > restless_passes_max)
+      return false;
+  }
+}
+
+bool runner::may_start() const {
+  return next_ < end_ && waiting_.size() < residents_max_;
+}
+
+bool runner::start_next() {
+  if (unused_.empty())
+    unused_.push_back(std::make_unique<resident_cluster>(common_, extent_));
+  std::unique_ptr<resident_cluster> c = std::move(unused_.back());
+  unused_.pop_back();
+  c->start(order_.cluster(next_++));
+  result_.done.blocks_run += c->blocks.size();
+  if (what_.caches)
+    for (const auto& block : c->blocks) {
+      block->state.l1 = &l1_[block->state.number % what_.hw.sms];
+      block->state.l2 = &l2_;
+    }
+  // A fault is described from the state of its warp, so the cluster has to outlive it.
+  waiting_.push_back(std::move(c));
+  if (!take_turn(*waiting_.back()))
+    return false;
+  c = std::move(waiting_.back());
+  waiting_.pop_back();
+  finish(std::move(c));
+  return true;
+}
+
+void runner::finish(std::unique_ptr<resident_cluster> c) {
+  for (const auto& block : c->blocks) {
+    printf_calls_ += std::exchange(block->state.printf_calls, 0);
+    if (!what_.timing)
+      continue;
+    uint32_t cycles = 0;
+    for (warp& w : block->warps) {
+      w.timing.end_stretch();
+      cycles = std::max(cycles, w.timing.now);
+    }
+    result_.done.block_critical_cycles += cycles;
+  }
+  unused_.push_back(std::move(c));
+}
+
+bool runner::give_turns() {
+  const uint64_t before = changes_;
+  bool any = false;
+  order_.shuffle(waiting_);
+  for (std::unique_ptr<resident_cluster>& c : waiting_)
+    if (c->stuck_changes != changes_ && take_turn(*c)) {
+      finish(std::move(c));
+      any = true;
+    }
+  std::erase(waiting_, nullptr);
+  return any || before != changes_;
+}
+
+bool runner::all_stuck() const {
+  return std::all_of(
+    waiting_.begin(), waiting_.end(), [&](const auto& c) { return c->stuck_changes == changes_; });
+}
+
+void runner::stuck(std::span<resident_cluster* const> waiting, uint64_t not_started) {
+  deadlock found = describe_deadlock(waiting, not_started);
+  current_ = found.first;
+  raise(fault_kind::deadlock, std::move(found.what), first_lane(current_->live));
+}
+
+void runner::run_all() {
+  bool others_first = false;
+  while (next_ < end_ || !waiting_.empty()) {
+    const bool enough = steps_ >= what_.instruction_target;
+    if (waiting_.empty() && enough && result_.done.blocks_run > 0)
+      return;
+    if (may_start() && !(others_first && !waiting_.empty())) {
+      others_first = start_next() || enough;
+      continue;
+    }
+    others_first = false;
+    if (give_turns() || may_start() || !all_stuck())
+      continue;
+    std::vector<resident_cluster*> all;
+    for (const auto& c : waiting_)
+      all.push_back(c.get());
+    stuck(all, (end_ - next_) * all.front()->blocks.size());
+  }
 }
 
 fault runner::describe(const fault_signal& signal) const {
   fault f;
   f.kind = signal.kind;
   f.entry = code_.info.name;
-  f.block = block_index_;
   const warp& w = *current_;
+  f.block = w.block->index;
   const size_t at = std::min<size_t>(w.pc, code_.operations.size() - 1);
   const source_line& source = code_.sources[code_.operations[at].source];
   f.ptx_line = source.line;
@@ -354,18 +329,14 @@ fault runner::describe(const fault_signal& signal) const {
 }
 
 outcome runner::run() {
-  const uint64_t total = uint64_t{what_.grid[0]} * what_.grid[1] * what_.grid[2];
-  const uint64_t end =
-    what_.block_count > total - what_.first_block ? total : what_.first_block + what_.block_count;
   try {
-    for (uint64_t i = what_.first_block; i < end; ++i) {
-      start_block(i);
-      run_block();
-      if (steps_ >= what_.instruction_target)
-        break;
-    }
+    run_all();
   } catch (const fault_signal& signal) {
     result_.failed = describe(signal);
+    for (const auto& c : waiting_)
+      if (c)
+        for (const auto& block : c->blocks)
+          printf_calls_ += block->state.printf_calls;
   }
   sum_up();
   return std::move(result_);
@@ -408,8 +379,8 @@ void runner::sum_up() {
       lanes -= m == as_counted ? 0 : n.moved[m - 1].lanes;
     }
   }
-  if (block_.printf_calls > 0)
-    warnings_.insert(fmt::format("{} calls of printf were ignored", block_.printf_calls));
+  if (printf_calls_ > 0)
+    warnings_.insert(fmt::format("{} calls of printf were ignored", printf_calls_));
   total.warnings.assign(warnings_.begin(), warnings_.end());
 }
 
@@ -421,54 +392,6 @@ outcome refuse_launch(const launch& what, std::string why) {
   f.what = fmt::format("kernel '{}' cannot be launched: {}", what.entry, why);
   result.failed = std::move(f);
   return result;
-}
-
-/// Empty when the launch is possible.
-std::string check_launch(const launch& what, const kernel& code) {
-  const entry_info& info = code.info;
-  constexpr std::array<uint32_t, 3> grid_max{INT32_MAX, 65535, 65535};
-  constexpr std::array<uint32_t, 3> block_max{1024, 1024, 64};
-  for (size_t i = 0; i < 3; ++i) {
-    if (what.grid[i] == 0 || what.grid[i] > grid_max[i])
-      return fmt::format("the grid has {} blocks in dimension {}; 1 to {} are possible",
-        what.grid[i], i, grid_max[i]);
-    if (what.block[i] == 0 || what.block[i] > block_max[i])
-      return fmt::format("the block has {} threads in dimension {}; 1 to {} are possible",
-        what.block[i], i, block_max[i]);
-  }
-  const uint64_t threads = uint64_t{what.block[0]} * what.block[1] * what.block[2];
-  const uint32_t threads_max = info.max_threads != 0 ? std::min(info.max_threads, 1024U) : 1024;
-  if (threads > threads_max)
-    return fmt::format("the block has {} threads; at most {} are possible", threads, threads_max);
-  if (what.parameters.size() < code.parameter_bytes)
-    return fmt::format("{} bytes of parameters were given; {} are needed", what.parameters.size(),
-      code.parameter_bytes);
-  if (what.parameters.size() > 64U << 10)
-    return fmt::format("{} bytes of parameters were given", what.parameters.size());
-  if (uint64_t{code.dynamic_shared_offset()} + what.dynamic_shared
-    > what.hw.shared_bytes_per_block_max)
-    return fmt::format("{} bytes of shared memory are needed; a block has {}",
-      uint64_t{code.dynamic_shared_offset()} + what.dynamic_shared,
-      what.hw.shared_bytes_per_block_max);
-  if (what.first_block >= uint64_t{what.grid[0]} * what.grid[1] * what.grid[2])
-    return fmt::format("block {} is past the end of the grid", what.first_block);
-  if (what.hw.sms == 0)
-    return "the modelled GPU has no SM";
-  std::vector<const region*> sorted;
-  for (const region& r : what.memory) {
-    if (r.device % 256 != 0)
-      return fmt::format("region '{}' does not begin at a multiple of 256", r.name);
-    if (r.device == 0 || r.device >= device_address_end || r.bytes > device_address_end - r.device)
-      return fmt::format("region '{}' is outside the device addresses", r.name);
-    if (r.bytes > 0)
-      sorted.push_back(&r);
-  }
-  std::sort(sorted.begin(), sorted.end(),
-    [](const region* a, const region* b) { return a->device < b->device; });
-  for (size_t i = 1; i < sorted.size(); ++i)
-    if (sorted[i - 1]->device + sorted[i - 1]->bytes > sorted[i]->device)
-      return fmt::format("regions '{}' and '{}' overlap", sorted[i - 1]->name, sorted[i]->name);
-  return {};
 }
 
 } // namespace

@@ -100,7 +100,10 @@ void is_in_space(lane_state& s, const operation& o) {
     const space where = window == shared_window ? space::shared
       : window == local_window                  ? space::local
                                                 : space::global;
-    result |= static_cast<uint32_t>(where == o.where) << l;
+    const uint64_t rank = (address_in(s, o, l) & UINT32_MAX) >> rank_shift;
+    const bool elsewhere =
+      where == space::shared && !o.in_cluster && rank != 0 && rank != as_warp(s).block->rank + 1;
+    result |= static_cast<uint32_t>(where == o.where && !elsewhere) << l;
   }
   set_lanes(s.predicates[o.p], s.active, result);
 }

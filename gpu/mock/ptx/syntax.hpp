@@ -26,7 +26,7 @@ enum class operand_kind : uint8_t {
   vector,
   /// `(a, b)` of a call.
   list,
-  /// `[base+offset]`: `parts[0]` is the base.
+  /// `[base+offset]`: `parts[0]` is the base, `parts[1]` coordinates when there are some.
   address
 };
 
@@ -42,7 +42,7 @@ struct operand {
   int64_t integer = 0;
   double number = 0;
   std::string_view text;
-  /// Vector and list: the elements. Address: the base. Of `a|b`: b.
+  /// Vector and list: the elements. Address: the base, then coordinates. Of `a|b`: b.
   std::vector<operand> parts;
 };
 
@@ -106,6 +106,8 @@ struct function_syntax {
   std::vector<uint32_t> parameters;
   std::vector<uint32_t> results;
   uint32_t max_threads = 0;
+  /// `.reqnctapercluster`: zeros when it is absent.
+  uint32_t cluster[3] = {};
   std::vector<register_declaration> registers;
   std::vector<variable> variables;
   std::vector<statement> statements;

@@ -1,5 +1,6 @@
 #include "gpu/mock/ptx/timing.hpp"
 
+#include "gpu/mock/ptx/tensor_copy.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ void account(warp& w, const operation& o) {
   bool waits = false;
   if (o.run == copy_async) {
     t.copy_group = std::max(t.copy_group, arrival);
-  } else if (o.run == bulk_to_shared) {
+  } else if (o.run == bulk_to_shared || o.run == tensor_load) {
     w.block->bulk_ready = std::max(w.block->bulk_ready, arrival);
   } else if (o.run == mbarrier_test) {
     start = std::max(start, w.block->bulk_ready);

@@ -52,7 +52,7 @@ struct mbarrier {
   uint64_t phase = 0;
 };
 
-/// One of the numbered barriers of a block; the last one stands for the cluster.
+/// One of the numbered barriers of a block.
 struct block_barrier {
   /// Threads of the warps that have arrived; 0 expected = all that are alive.
   uint32_t arrived = 0;
@@ -62,7 +62,21 @@ struct block_barrier {
   bool all = true;
   bool any = false;
 };
-constexpr size_t block_barriers = 17;
+constexpr size_t block_barriers = 16;
+
+struct block_state;
+
+/// What the blocks of a cluster have in common; a block without one is a cluster of its own.
+struct cluster_state {
+  /// By their rank.
+  std::vector<block_state*> blocks;
+  std::array<uint32_t, 3> extent{1, 1, 1};
+  /// Completed phases of its barrier; whether anybody has arrived in the current one.
+  uint64_t phase = 0;
+  bool arrivals = false;
+  /// When the last phase was complete (timing).
+  uint32_t ready = 0;
+};
 
 struct block_state {
   const kernel* code = nullptr;
@@ -81,11 +95,21 @@ struct block_state {
   sector_cache* l2 = nullptr;
   std::array<block_barrier, block_barriers> barriers;
   std::map<uint64_t, mbarrier> mbarriers;
-  /// Phases completed: tells a wait from a deadlock.
-  uint64_t mbarrier_events = 0;
+  /// Groups of `wgmma` that each warp has committed.
+  std::array<uint32_t, 32> wgmma_groups{};
   /// When the last bulk copy arrives (timing).
   uint32_t bulk_ready = 0;
   uint64_t printf_calls = 0;
+  /// Where it is in the grid, and its linear number there.
+  std::array<uint32_t, 3> index{};
+  uint64_t number = 0;
+  cluster_state* cluster = nullptr;
+  /// In its cluster.
+  uint32_t rank = 0;
+  uint32_t warps_left = 0;
+  /// Of the whole run: grows whenever memory or a barrier changes. While it stands still, a warp
+  /// that comes back to a state in which it was before is stuck.
+  uint64_t* changes = nullptr;
 };
 
 enum class warp_status : uint8_t { running, at_barrier, done };
@@ -116,6 +140,22 @@ struct warp : lane_state {
   bool yields = false;
   /// The lanes that ran last have had their turn: others come first, whatever their pc.
   bool turn_over = false;
+  /// The operation is not through: it is executed again in the next turn.
+  bool again = false;
+  /// Looks at memory since `changes` was as in `polled_changes`, and where they are counted.
+  uint32_t polls = 0;
+  uint32_t poll_pc = UINT32_MAX;
+  uint64_t polled_changes = UINT64_MAX;
+  /// Waits without a change of memory: how many, and a fingerprint of the warp at one of them.
+  uint64_t waits = 0;
+  uint64_t waited_changes = UINT64_MAX;
+  uint64_t fingerprint = 0;
+  /// Cannot go on while `changes` is this.
+  uint64_t stuck_changes = UINT64_MAX;
+  /// Lanes that have arrived at the barrier of the cluster and not waited yet, and the parity of
+  /// the phase in which each did.
+  uint32_t cluster_arrived = 0;
+  uint32_t cluster_parity = 0;
   uint64_t steps = 0;
   /// The farthest memory that the current operation reached: 0 L1, 1 L2, 2 DRAM.
   uint32_t memory_level = 0;
@@ -183,6 +223,15 @@ void trap(lane_state& s, const operation& o);
 void assert_failed(lane_state& s, const operation& o);
 void print_call(lane_state& s, const operation& o);
 
+// cluster_ops.cpp
+void map_to_rank(lane_state& s, const operation& o);
+void rank_of_address(lane_state& s, const operation& o);
+void cluster_arrive(lane_state& s, const operation& o);
+void cluster_wait(lane_state& s, const operation& o);
+void predicate_of_special(lane_state& s, const operation& o);
+void bulk_in_cluster(lane_state& s, const operation& o);
+void count_async_bytes(lane_state& s, const operation& o);
+
 // collective_ops.cpp
 void shuffle(lane_state& s, const operation& o);
 void vote(lane_state& s, const operation& o);
@@ -200,6 +249,10 @@ void load_matrix(lane_state& s, const operation& o);
 void store_matrix(lane_state& s, const operation& o);
 
 // async_ops.cpp
+/// The mbarrier at a shared address, in the own block or in that which the address names.
+mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane);
+/// After an arrival, or bytes: completes the phase if nothing is pending.
+void advance(warp& w, mbarrier& m);
 void copy_async(lane_state& s, const operation& o);
 /// `cp.async.commit_group` and `wait_group`: only the timing model tells them apart from nothing.
 void copy_commit(lane_state& s, const operation& o);

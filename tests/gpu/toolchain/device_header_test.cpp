@@ -1,78 +1,14 @@
-#include "gpu/mock/mock_device.hpp"
 #include "gpu/toolchain/device_header.hpp"
-#include "tests/gpu/toolchain/compile_fixture.hpp"
-
-#include <cmath>
-#include <cstring>
+#include "tests/gpu/toolchain/header_fixture.hpp"
 
 using namespace gristmill;
 using namespace gristmill::test;
 
-namespace {
-
-/// Runs `body` in one warp with `float* out` and gives back what it wrote.
-std::vector<float> run_warp(const clang_command& clang, const std::string& body, size_t count,
-  const std::string& before = {}) {
-  auto input = simple_input(before
-    + "\n__global__ void k(float* out) {\n"
-      "const int lane = static_cast<int>(threadIdx.x);\n"
-    + body + "\n}\n");
-  input.unit.entries[0] = {"k", {"float*"}, {"out"}, {false}};
-  const auto compiled = compile_or_fail(input, clang);
-  REQUIRE_MESSAGE(compiled.status == verdict_status::passed, compiled.log);
-  auto device = make_mock_device({*profile("h200"), 10'000'000, {}});
-  const auto module = device->load_module(compiled.ptx);
-  REQUIRE_MESSAGE(module, (module ? "" : module.error().what));
-  const auto function = device->find_function(*module, compiled.entries[0].symbol);
-  REQUIRE(function);
-  std::vector<float> out(count);
-  const auto base = device->allocate(count * 4, "out");
-  REQUIRE(base);
-  std::vector<uint8_t> parameters(8);
-  std::memcpy(parameters.data(), &*base, 8);
-  launch_shape shape;
-  shape.block = {32, 1, 1};
-  const auto report = device->launch(*function, shape, parameters);
-  REQUIRE_MESSAGE(report, (report ? "" : report.error().what));
-  REQUIRE_MESSAGE(!report->fault, report->fault->what);
-  REQUIRE(device->copy_out(std::as_writable_bytes(std::span(out)), *base));
-  return out;
-}
-
-/// Each line "EXPRESSION" is computed by lane 0 and must be near its number.
-struct expectation {
-  const char* expression;
-  double value;
-  double tolerance = 1e-6;
-};
-
-void check_all(
-  const clang_command& clang, const std::vector<expectation>& all, const std::string& before = {}) {
-  std::string body = "if (lane == 0) {\n";
-  for (size_t i = 0; i < all.size(); ++i)
-    body += "out[" + std::to_string(i) + "] = static_cast<float>(" + all[i].expression + ");\n";
-  // Opaque to the optimiser, so that the instruction itself is what runs.
-  const auto out = run_warp(clang,
-    "volatile float f1 = 1.5f, f2 = -2.25f, f3 = 0.3f; volatile int i1 = 12, i2 = -7;"
-    "volatile unsigned u1 = 0xf0f01234u; volatile double d1 = 0.75;"
-    "float a = f1, b = f2, c = f3; int i = i1, j = i2; unsigned u = u1; double d = d1;"
-    "(void)a; (void)b; (void)c; (void)i; (void)j; (void)u; (void)d;\n"
-      + body + "}",
-    all.size(), before);
-  for (size_t i = 0; i < all.size(); ++i) {
-    CAPTURE(all[i].expression);
-    if (std::isfinite(all[i].value))
-      CHECK(std::fabs(out[i] - all[i].value) <= all[i].tolerance * (1 + std::fabs(all[i].value)));
-    else
-      CHECK(out[i] == static_cast<float>(all[i].value));
-  }
-}
-
-} // namespace
-
 TEST_CASE("device code may include the usual names and not the parts behind them") {
-  for (const char* name : {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_runtime.h", "cstdint",
-         "cmath", "math.h", "stdint.h", "float.h", "limits.h", "assert.h", "type_traits", "limits"})
+  for (const char* name :
+    {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_runtime.h", "cstdint", "cmath", "math.h",
+      "stdint.h", "float.h", "limits.h", "assert.h", "type_traits", "limits", "mma.h",
+      "cooperative_groups.h", "cooperative_groups/reduce.h", "cuda/barrier", "cuda/std/limits"})
     CHECK(is_device_header(name));
   CHECK_FALSE(is_device_header("gristmill/all.h"));
   CHECK_FALSE(is_device_header("vector"));
@@ -175,7 +111,7 @@ TEST_CASE("shuffles, votes, matches and reductions of a warp") {
   const auto clang = clang_or_skip();
   if (!clang)
     return;
-  const auto out = run_warp(*clang, R"(
+  const auto out = run_block(*clang, R"(
     const unsigned all = 0xffffffffu;
     float* mine = out + lane * 16;
     mine[0] = __shfl_sync(all, static_cast<float>(lane), 5);
@@ -224,7 +160,7 @@ TEST_CASE("atomics of every kind and type") {
   const auto clang = clang_or_skip();
   if (!clang)
     return;
-  const auto out = run_warp(*clang, R"(
+  const auto out = run_block(*clang, R"(
     __shared__ int i; __shared__ unsigned u, bits, mask, flip, low, high, wheel; __shared__ float f;
     __shared__ double d; __shared__ unsigned long long big, biggest; __shared__ int won; __shared__ __half2 h;
     if (lane == 0) {
@@ -257,7 +193,7 @@ TEST_CASE("hinted loads and stores, address spaces, asynchronous copies and geom
   const auto clang = clang_or_skip();
   if (!clang)
     return;
-  const auto out = run_warp(*clang, R"(
+  const auto out = run_block(*clang, R"(
     extern __shared__ __align__(16) unsigned char dynamic[];
     __shared__ __align__(16) float tile[128];
     __stcs(out + lane, static_cast<float>(lane));

@@ -74,7 +74,14 @@ inline float integral(float x, uint8_t mode) {
   }
 }
 
-/// Clamps; NaN becomes 0. `x` is integral or will be truncated.
+/// What NaN becomes. PTX leaves it open; this is what a GPU gives: 0, but where the source or the
+/// result has 64 bits the highest bit alone.
+template <class D, class F>
+constexpr D of_nan = sizeof(D) == 8 || sizeof(F) == 8
+  ? static_cast<D>(uint64_t{1} << (8 * sizeof(D) - 1))
+  : D{0};
+
+/// Clamps. `x` is integral or will be truncated.
 template <class D, class F>
 inline D clamped(F x) {
   constexpr auto low = static_cast<F>(limits<D>::low);
@@ -82,7 +89,8 @@ inline D clamped(F x) {
   constexpr F high = static_cast<F>(limits<D>::high / 2 + 1) * F{2};
   const bool inside = x > low && x < high;
   const D value = static_cast<D>(inside ? x : F{0});
-  return x >= high ? limits<D>::high : x <= low ? limits<D>::low : value;
+  const D number = x >= high ? limits<D>::high : x <= low ? limits<D>::low : value;
+  return x == x ? number : of_nan<D, F>;
 }
 
 inline int set_mode(uint8_t mode) {
@@ -106,10 +114,18 @@ inline uint16_t truncated(float x) {
   return static_cast<uint16_t>(overshot ? nearest - 1 : nearest);
 }
 
+/// Away from zero when that is the direction of the rounding. Infinity follows the largest number.
+template <class D>
+inline uint16_t directed(float x, uint8_t mode) {
+  const uint16_t inner = truncated<D>(x);
+  const bool outward = mode == round_up ? x > 0 : mode == round_down && x < 0;
+  return outward && widened(D{inner}) != x ? static_cast<uint16_t>(inner + 1) : inner;
+}
+
 template <class D>
 inline D narrowed(float x, uint8_t mode) {
-  if (mode == round_zero)
-    return D{truncated<D>(x)};
+  if (mode == round_zero || mode == round_down || mode == round_up)
+    return D{directed<D>(x, mode)};
   if constexpr (std::is_same_v<D, half>)
     return D{to_half(x)};
   else
@@ -130,6 +146,24 @@ inline D integer_to_integer(S x, bool saturate) {
                                                                            : static_cast<D>(x);
 }
 
+/// An integer as a float that is rounded to odd: the highest 40 bits, and whether any is set below.
+template <class S>
+inline float odd_float(S x) {
+  if constexpr (sizeof(S) < 8) {
+    return narrowed_to_odd(static_cast<double>(x));
+  } else {
+    bool negative = false;
+    if constexpr (std::is_signed_v<S>)
+      negative = x < 0;
+    const uint64_t u = negative ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+    constexpr uint64_t below = (1ULL << 24) - 1;
+    const bool is_small = u >> 40 == 0;
+    const uint64_t kept = is_small ? u : (u & ~below) | ((u & below) != 0 ? below + 1 : 0);
+    const auto wide = static_cast<double>(kept);
+    return narrowed_to_odd(negative ? -wide : wide);
+  }
+}
+
 template <class D, class S>
 inline D one(S x, uint8_t mode, int64_t flags) {
   if constexpr (is_integer<D> && is_integer<S>) {
@@ -141,7 +175,7 @@ inline D one(S x, uint8_t mode, int64_t flags) {
     return clamped<D>(integral(wide, mode));
   } else if constexpr (is_integer<S>) {
     if constexpr (is_small_float<D>)
-      return narrowed<D>(narrowed_to_odd(static_cast<double>(x)), mode);
+      return narrowed<D>(odd_float(x), mode);
     else
       return flags & convert_saturate ? unit(static_cast<D>(x)) : static_cast<D>(x);
   } else {
@@ -160,7 +194,9 @@ inline D one(S x, uint8_t mode, int64_t flags) {
       else
         return narrowed<D>(wide, mode);
     } else {
-      auto result = settled(static_cast<D>(wide));
+      // From bf16 to f32 is a move, also of a NaN.
+      constexpr bool moves = std::is_same_v<D, float> && std::is_same_v<S, bfloat>;
+      auto result = moves ? static_cast<D>(wide) : settled(static_cast<D>(wide));
       if constexpr (std::is_same_v<D, float>)
         result = flags & convert_flush ? flushed(result) : result;
       return result;
@@ -243,7 +279,8 @@ void to_tf32(lane_state& s, const operation& o) {
                                                        : 0xfff + (u >> 13 & 1);
     const bool nan = (u & 0x7fffffff) > 0x7f800000;
     const uint32_t rounded = (u + (finite ? bias : 0)) & 0xffffe000;
-    d[l] = nan ? 0x7fffffff : o.imm & convert_relu && (u >> 31) ? 0 : rounded;
+    const uint32_t of_nan_bits = o.mode == round_nearest_away ? u & 0xffffe000 : 0x7fffe000;
+    d[l] = nan ? of_nan_bits : o.imm & convert_relu && (u >> 31) ? 0 : rounded;
   }
 }
 
@@ -288,14 +325,31 @@ inline uint16_t half_of(e4m3, uint8_t x) {
   return narrowed<half>(from_half(scaled) * 256.0F, round_nearest).bits;
 }
 
+inline float without_negative(float x, bool relu) {
+  return relu && x <= 0 ? 0.0F : x;
+}
+inline uint16_t without_negative(uint16_t x, bool relu) {
+  return relu && x >= 0x8000 && x <= 0xfc00 ? uint16_t{0} : x;
+}
+
 template <class T>
 void float8_to_halves(lane_state& s, const operation& o) {
   uint32_t* d = lane<uint32_t>(s, o.d);
   const uint16_t* a = lane<uint16_t>(s, o.a);
-  for (uint32_t l = 0; l < warp_lanes; ++l)
-    if (s.active >> l & 1)
-      d[l] = static_cast<uint32_t>(half_of(T{}, static_cast<uint8_t>(a[l] >> 8))) << 16
-        | half_of(T{}, static_cast<uint8_t>(a[l]));
+  const bool relu = (o.imm & convert_relu) != 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!(s.active >> l & 1))
+      continue;
+    const uint32_t high = without_negative(half_of(T{}, static_cast<uint8_t>(a[l] >> 8)), relu);
+    const uint32_t low = without_negative(half_of(T{}, static_cast<uint8_t>(a[l])), relu);
+    d[l] = high << 16 | low;
+  }
+}
+
+template <class T>
+uint16_t two_float8(float high, float low, bool relu) {
+  return static_cast<uint16_t>(
+    to_float8<T>(without_negative(high, relu)) << 8 | to_float8<T>(without_negative(low, relu)));
 }
 
 template <class T>
@@ -304,8 +358,8 @@ void halves_to_float8(lane_state& s, const operation& o) {
   const uint32_t* a = lane<uint32_t>(s, o.a);
   for (uint32_t l = 0; l < warp_lanes; ++l)
     if (s.active >> l & 1)
-      d[l] = static_cast<uint16_t>(to_float8<T>(from_half(static_cast<uint16_t>(a[l] >> 16))) << 8
-        | to_float8<T>(from_half(static_cast<uint16_t>(a[l]))));
+      d[l] = two_float8<T>(from_half(static_cast<uint16_t>(a[l] >> 16)),
+        from_half(static_cast<uint16_t>(a[l])), (o.imm & convert_relu) != 0);
 }
 
 /// a is the high byte.
@@ -316,7 +370,7 @@ void floats_to_float8(lane_state& s, const operation& o) {
   const float* b = lane<float>(s, o.b);
   for (uint32_t l = 0; l < warp_lanes; ++l)
     if (s.active >> l & 1)
-      d[l] = static_cast<uint16_t>(to_float8<T>(a[l]) << 8 | to_float8<T>(b[l]));
+      d[l] = two_float8<T>(a[l], b[l], (o.imm & convert_relu) != 0);
 }
 
 #define ROW(D, DNAME)                                                                              \
@@ -361,8 +415,8 @@ const convert_entry convert_entries[] = {
   WIDE(double, "f64"),
   ROW(half, "f16"),
   WIDE(half, "f16"),
-  // Not from 64-bit integers: those would be rounded twice.
   ROW(bfloat, "bf16"),
+  WIDE(bfloat, "bf16"),
   {"tf32.f32", to_tf32},
   {"f16x2.e4m3x2", float8_to_halves<e4m3>},
   {"f16x2.e5m2x2", float8_to_halves<e5m2>},

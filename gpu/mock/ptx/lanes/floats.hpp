@@ -136,13 +136,14 @@ inline float rounded_to_odd(float x, float error) {
   const bool even = (u & 1) == 0;
   // By the sign bit: a value that underflowed to zero has one as well.
   const uint32_t outward = (error > 0) == (u >> 31 == 0) ? u + 1 : u - 1;
-  return from_bits(error != 0 && even ? outward : u);
+  // An infinite value has an error that is NaN, and stays what it is.
+  return from_bits(((error > 0) | (error < 0)) && even ? outward : u);
 }
 inline double rounded_to_odd(double x, double error) {
   const uint64_t u = bits(x);
   const bool even = (u & 1) == 0;
   const uint64_t outward = (error > 0) == (u >> 63 == 0) ? u + 1 : u - 1;
-  return from_bits(error != 0 && even ? outward : u);
+  return from_bits(((error > 0) | (error < 0)) && even ? outward : u);
 }
 
 /// What a + b lost in rounding.
@@ -156,9 +157,17 @@ inline T error_of_sum(T a, T b, T sum) {
 inline float narrowed_to_odd(double x) {
   const auto f = static_cast<float>(x);
   const double error = x - static_cast<double>(f);
-  // An overflow to infinity stays one: the target formats have no more range.
+  // What overflows is the largest number, whose last bit is 1: the next rounding makes that
+  // infinity or not, as its direction says.
   const bool finite = (bits(f) & 0x7f800000) != 0x7f800000;
-  return finite ? rounded_to_odd(f, static_cast<float>(error > 0 ? 1 : error < 0 ? -1 : 0)) : f;
+  const bool overflows = !finite && (bits(x) & 0x7ff0000000000000) != 0x7ff0000000000000;
+  const float largest = from_bits((bits(f) & 0x80000000) | 0x7f7fffff);
+  return finite ? rounded_to_odd(f,
+           static_cast<float>(error > 0 ? 1
+               : error < 0              ? -1
+                                        : 0))
+    : overflows ? largest
+                : f;
 }
 
 } // namespace gristmill::ptx::GRISTMILL_PTX_LANES

@@ -91,11 +91,15 @@ struct max_nan {
 };
 template <class H>
 struct neg {
-  static uint16_t of(uint16_t a) { return static_cast<uint16_t>(a ^ 0x8000); }
+  static uint16_t of(uint16_t a) {
+    return is_nan<H>(a) ? H::nan : static_cast<uint16_t>(a ^ 0x8000);
+  }
 };
 template <class H>
 struct abs {
-  static uint16_t of(uint16_t a) { return static_cast<uint16_t>(a & 0x7fff); }
+  static uint16_t of(uint16_t a) {
+    return is_nan<H>(a) ? H::nan : static_cast<uint16_t>(a & 0x7fff);
+  }
 };
 template <class H>
 struct tanh {
@@ -244,11 +248,18 @@ constexpr auto fp16 = category::fp16;
   HALF_BINARY("add.sat.", TYPE, sat<H, add<H>>), HALF_BINARY("sub.sat.", TYPE, sat<H, sub<H>>),    \
     HALF_BINARY("mul.sat.", TYPE, sat<H, mul<H>>), HALF_TERNARY("fma.sat.", TYPE, sat<H, fma<H>>)
 
+#define FLUSHED_SATURATED(TYPE)                                                                    \
+  HALF_BINARY("add.ftz.sat.", TYPE, sat<half, ftz<half, add<half>>>),                              \
+    HALF_BINARY("sub.ftz.sat.", TYPE, sat<half, ftz<half, sub<half>>>),                            \
+    HALF_BINARY("mul.ftz.sat.", TYPE, sat<half, ftz<half, mul<half>>>),                            \
+    HALF_TERNARY("fma.ftz.sat.", TYPE, sat<half, ftz<half, fma<half>>>)
+
 const lane_entry entries[] = {
   COMMON(half, "f16"),
   COMMON(bfloat, "bf16"),
   FLUSHED(half, "f16"),
   SATURATED(half, "f16"),
+  FLUSHED_SATURATED("f16"),
   HALF_UNARY("ex2.", "f16", 1, exp2<half>),
   HALF_UNARY("ex2.ftz.", "bf16", 1, ftz<bfloat, exp2<bfloat>>),
 };

@@ -283,11 +283,16 @@ struct prmt {
     return result;
   }
 };
+/// Position or length of a field: the low byte; of 64-bit values a GPU looks at all bits.
+template <class T>
+uint32_t field(uint32_t x) {
+  return sizeof(T) == 4 ? x & 255 : x < 255 ? x : 255;
+}
 struct bfe {
   template <class T>
   static T of(T a, uint32_t b, uint32_t c) {
-    const uint32_t position = b & 255;
-    const uint32_t length = c & 255;
+    const uint32_t position = field<T>(b);
+    const uint32_t length = field<T>(c);
     constexpr uint32_t top = bits_of<T> - 1;
     const uint32_t last = position + length - 1;
     unsigned_of<T> sign = 0;
@@ -304,8 +309,8 @@ struct bfe {
 struct bfi {
   template <class T>
   static T of(T a, T b, uint32_t c, uint32_t d) {
-    const uint32_t position = c & 255;
-    const uint32_t length = d & 255;
+    const uint32_t position = field<T>(c);
+    const uint32_t length = field<T>(d);
     if (position >= bits_of<T>)
       return b;
     const T mask = length >= bits_of<T> ? static_cast<T>(-1) : (T{1} << length) - 1;
@@ -370,7 +375,8 @@ struct slct {
     return c >= 0 ? a : b;
   }
 };
-// The carry travels in predicate 1, which no register of the text maps to.
+// The carry travels in predicate 1, which no register of the text maps to. After a subtraction it
+// is that of a + ~b + 1, so set when nothing was borrowed: divisions of 128 bits mix it with sums.
 template <class T, bool Subtract, bool In, bool Out>
 void carry(lane_state& s, const operation& o) {
   T* d = lane<T>(s, o.d);
@@ -381,11 +387,12 @@ void carry(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!(s.active >> l & 1))
       continue;
-    const T in = static_cast<T>(before >> l & 1);
+    const T in = static_cast<T>(In && Subtract ? ~before >> l & 1 : before >> l & 1);
     const uint128 wide =
       Subtract ? static_cast<uint128>(a[l]) - b[l] - in : static_cast<uint128>(a[l]) + b[l] + in;
     d[l] = static_cast<T>(wide);
-    after |= static_cast<uint32_t>(wide >> bits_of<T> & 1) << l;
+    const auto beyond = static_cast<uint32_t>(wide >> bits_of<T> & 1);
+    after |= (Subtract ? beyond ^ 1 : beyond) << l;
   }
   if (Out)
     s.predicates[1] = (s.predicates[1] & ~s.active) | after;

@@ -71,6 +71,7 @@ struct lane_library {
   lane_entries floating;
   lane_entries half;
   lane_entries math;
+  lane_entries packed;
   const compare_entry* compare;
   size_t compare_size;
   const convert_entry* convert;

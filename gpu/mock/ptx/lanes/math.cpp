@@ -110,7 +110,7 @@ struct has {
     case property::not_a_number:
       return x != x;
     case property::normal:
-      return __builtin_isnormal(x);
+      return __builtin_isnormal(x) || x == 0; // So PTX says of zero.
     case property::subnormal:
       return __builtin_isfinite(x) && !__builtin_isnormal(x) && x != 0;
     }

@@ -47,7 +47,7 @@ address_pattern pattern(const uint64_t* addresses, uint64_t stride) {
 
 // Built at load time: nothing may ask for a library before `main`.
 const lane_library library{integer_entries, floating_entries, half_entries, math_entries,
-  compare_entries, compare_size, convert_entries, convert_size,
+  packed_entries, compare_entries, compare_size, convert_entries, convert_size,
   {unary<uint16_t, uint16_t, same>, unary<uint32_t, uint32_t, same>,
     unary<uint64_t, uint64_t, same>},
   {select<uint16_t>, select<uint32_t>, select<uint64_t>},

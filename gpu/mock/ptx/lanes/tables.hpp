@@ -9,5 +9,6 @@ extern const lane_entries integer_entries;
 extern const lane_entries floating_entries;
 extern const lane_entries half_entries;
 extern const lane_entries math_entries;
+extern const lane_entries packed_entries;
 
 } // namespace gristmill::ptx::GRISTMILL_PTX_LANES

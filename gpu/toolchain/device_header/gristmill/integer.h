@@ -55,20 +55,25 @@ GM_DEVICE unsigned __usad(unsigned a, unsigned b, unsigned c) {
 GM_DEVICE int __hadd(int a, int b) {
   return static_cast<int>((static_cast<long long>(a) + b) >> 1);
 }
+GM_DEVICE unsigned __uhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) + b) >> 1);
+}
+GM_DEVICE unsigned __urhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) + b + 1) >> 1);
+}
+// Where the nth set bit of `mask` is, counted from bit `base` up, or down for a negative n.
+GM_DEVICE unsigned __fns(unsigned mask, unsigned base, int n) {
+  if (n == 0)
+    return (mask >> base & 1u) != 0 ? base : 0xffffffffu;
+  int step = n > 0 ? 1 : -1;
+  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step)
+    if ((mask >> at & 1u) != 0 && (n -= step) == 0)
+      return static_cast<unsigned>(at);
+  return 0xffffffffu;
+}
 GM_DEVICE int __rhadd(int a, int b) {
   return static_cast<int>((static_cast<long long>(a) + b + 1) >> 1);
 }
-GM_DEVICE int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 32; i += 8)
-    c += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
-  return c;
-}
-GM_DEVICE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
-  for (int i = 0; i < 32; i += 8)
-    c += (a >> i & 255u) * (b >> i & 255u);
-  return c;
-}
-
 #define GM_MIN_MAX(T)                                                                              \
   GM_DEVICE constexpr T min(T a, T b) { return b < a ? b : a; }                                    \
   GM_DEVICE constexpr T max(T a, T b) { return a < b ? b : a; }
@@ -83,6 +88,24 @@ GM_DEVICE constexpr unsigned min(int a, unsigned b) { return min(static_cast<uns
 GM_DEVICE constexpr unsigned min(unsigned a, int b) { return min(a, static_cast<unsigned>(b)); }
 GM_DEVICE constexpr unsigned max(int a, unsigned b) { return max(static_cast<unsigned>(a), b); }
 GM_DEVICE constexpr unsigned max(unsigned a, int b) { return max(a, static_cast<unsigned>(b)); }
+GM_DEVICE constexpr unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+GM_DEVICE constexpr unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+GM_DEVICE constexpr long long llmin(long long a, long long b) { return min(a, b); }
+GM_DEVICE constexpr long long llmax(long long a, long long b) { return max(a, b); }
+GM_DEVICE constexpr unsigned long long ullmin(unsigned long long a, unsigned long long b) {
+  return min(a, b);
+}
+GM_DEVICE constexpr unsigned long long ullmax(unsigned long long a, unsigned long long b) {
+  return max(a, b);
+}
+#define GM_MIXED_MIN_MAX(A, B, T)                                                                  \
+  GM_DEVICE constexpr T min(A a, B b) { return min(static_cast<T>(a), static_cast<T>(b)); }        \
+  GM_DEVICE constexpr T min(B a, A b) { return min(static_cast<T>(a), static_cast<T>(b)); }        \
+  GM_DEVICE constexpr T max(A a, B b) { return max(static_cast<T>(a), static_cast<T>(b)); }        \
+  GM_DEVICE constexpr T max(B a, A b) { return max(static_cast<T>(a), static_cast<T>(b)); }
+GM_MIXED_MIN_MAX(long, unsigned long, unsigned long)
+GM_MIXED_MIN_MAX(long long, unsigned long long, unsigned long long)
+#undef GM_MIXED_MIN_MAX
 GM_DEVICE constexpr int abs(int x) { return x < 0 ? -x : x; }
 GM_DEVICE constexpr long abs(long x) { return x < 0 ? -x : x; }
 GM_DEVICE constexpr long long abs(long long x) { return x < 0 ? -x : x; }
@@ -107,30 +130,34 @@ GM_DEVICE double __hiloint2double(int high, int low) {
       | static_cast<unsigned>(low));
 }
 
+// Out of range becomes the limit of the integer.
 #define GM_CONVERT(NAME, FROM, TO, MODE, IN, OUT)                                                  \
   GM_DEVICE TO NAME(FROM x) {                                                                      \
     TO r;                                                                                          \
     asm("cvt." MODE " %0, %1;" : OUT(r) : IN(x));                                                  \
     return r;                                                                                      \
   }
-GM_CONVERT(__float2int_rn, float, int, "rni.s32.f32", "f", "=r")
-GM_CONVERT(__float2int_rz, float, int, "rzi.s32.f32", "f", "=r")
-GM_CONVERT(__float2int_rd, float, int, "rmi.s32.f32", "f", "=r")
-GM_CONVERT(__float2int_ru, float, int, "rpi.s32.f32", "f", "=r")
-GM_CONVERT(__float2uint_rn, float, unsigned, "rni.u32.f32", "f", "=r")
-GM_CONVERT(__float2uint_rz, float, unsigned, "rzi.u32.f32", "f", "=r")
-GM_CONVERT(__float2uint_rd, float, unsigned, "rmi.u32.f32", "f", "=r")
-GM_CONVERT(__float2uint_ru, float, unsigned, "rpi.u32.f32", "f", "=r")
-GM_CONVERT(__float2ll_rn, float, long long, "rni.s64.f32", "f", "=l")
-GM_CONVERT(__float2ll_rz, float, long long, "rzi.s64.f32", "f", "=l")
-GM_CONVERT(__double2int_rn, double, int, "rni.s32.f64", "d", "=r")
-GM_CONVERT(__double2int_rz, double, int, "rzi.s32.f64", "d", "=r")
-GM_CONVERT(__double2ll_rn, double, long long, "rni.s64.f64", "d", "=l")
+#define GM_TO_INTEGERS(FROM, SOURCE, IN, MODE, ROUND)                                              \
+  GM_CONVERT(__##FROM##2int_##MODE, FROM, int, ROUND ".s32." SOURCE, IN, "=r")                     \
+  GM_CONVERT(__##FROM##2uint_##MODE, FROM, unsigned, ROUND ".u32." SOURCE, IN, "=r")               \
+  GM_CONVERT(__##FROM##2ll_##MODE, FROM, long long, ROUND ".s64." SOURCE, IN, "=l")                \
+  GM_CONVERT(__##FROM##2ull_##MODE, FROM, unsigned long long, ROUND ".u64." SOURCE, IN, "=l")
+#define GM_FROM_INTEGERS(TO, TARGET, OUT, MODE, ROUND)                                             \
+  GM_CONVERT(__int2##TO##_##MODE, int, TO, ROUND "." TARGET ".s32", "r", OUT)                      \
+  GM_CONVERT(__uint2##TO##_##MODE, unsigned, TO, ROUND "." TARGET ".u32", "r", OUT)                \
+  GM_CONVERT(__ll2##TO##_##MODE, long long, TO, ROUND "." TARGET ".s64", "l", OUT)                 \
+  GM_CONVERT(__ull2##TO##_##MODE, unsigned long long, TO, ROUND "." TARGET ".u64", "l", OUT)
+#define GM_CONVERT_ALL(MODE, WHOLE, ROUND)                                                         \
+  GM_TO_INTEGERS(float, "f32", "f", MODE, WHOLE)                                                   \
+  GM_TO_INTEGERS(double, "f64", "d", MODE, WHOLE)                                                  \
+  GM_FROM_INTEGERS(float, "f32", "=f", MODE, ROUND)                                                \
+  GM_FROM_INTEGERS(double, "f64", "=d", MODE, ROUND)                                               \
+  GM_CONVERT(__double2float_##MODE, double, float, ROUND ".f32.f64", "d", "=f")
+GM_CONVERT_ALL(rn, "rni", "rn")
+GM_CONVERT_ALL(rz, "rzi", "rz")
+GM_CONVERT_ALL(rd, "rmi", "rm")
+GM_CONVERT_ALL(ru, "rpi", "rp")
 #undef GM_CONVERT
-GM_DEVICE float __int2float_rn(int x) { return static_cast<float>(x); }
-GM_DEVICE float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
-GM_DEVICE float __ll2float_rn(long long x) { return static_cast<float>(x); }
-GM_DEVICE float __ull2float_rn(unsigned long long x) { return static_cast<float>(x); }
-GM_DEVICE double __int2double_rn(int x) { return static_cast<double>(x); }
-GM_DEVICE double __ll2double_rn(long long x) { return static_cast<double>(x); }
-GM_DEVICE float __double2float_rn(double x) { return static_cast<float>(x); }
+#undef GM_TO_INTEGERS
+#undef GM_FROM_INTEGERS
+#undef GM_CONVERT_ALL

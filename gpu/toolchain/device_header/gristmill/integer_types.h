@@ -1,5 +1,5 @@
-// The names of <cstdint> and <cstddef>, and how functions of these headers are declared: the same for
-// every compiler, once it has `__device__` and `__forceinline__`.
+// The names of <cstdint> and <cstddef>, and how functions of these headers are declared: the same
+// for every compiler, once it has `__device__` and `__forceinline__`.
 #pragma once
 
 // How every function of these headers is declared.

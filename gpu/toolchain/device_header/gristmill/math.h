@@ -183,18 +183,6 @@ GM_DEVICE float max(float a, float b) { return __builtin_fmaxf(a, b); }
 GM_DEVICE float min(float a, float b) { return __builtin_fminf(a, b); }
 GM_DEVICE double max(double a, double b) { return __builtin_fmax(a, b); }
 GM_DEVICE double min(double a, double b) { return __builtin_fmin(a, b); }
-GM_DEVICE float fdimf(float a, float b) { return a > b ? a - b : 0.f; }
-GM_DEVICE int lrintf(float x) { return static_cast<int>(__builtin_rintf(x)); }
-GM_DEVICE float ldexpf(float x, int n) {
-  int half_n = n / 2;
-  return x * __nvvm_ex2_approx_f(static_cast<float>(half_n))
-    * __nvvm_ex2_approx_f(static_cast<float>(n - half_n));
-}
-GM_DEVICE float scalbnf(float x, int n) { return ldexpf(x, n); }
-GM_DEVICE float modff(float x, float* whole) {
-  *whole = __builtin_truncf(x);
-  return x - *whole;
-}
 
 GM_DEVICE bool isnan(float x) { return x != x; }
 GM_DEVICE bool isnan(double x) { return x != x; }
@@ -205,25 +193,25 @@ GM_DEVICE bool isfinite(double x) { return __builtin_fabs(x) < __builtin_inf(); 
 GM_DEVICE bool signbit(float x) { return __builtin_bit_cast(int, x) < 0; }
 
 // With a rounding mode in the name. Never contracted into an fma, unlike the operators.
-#define GM_ROUNDED(MODE)                                                                           \
+#define GM_ROUNDED(MODE, NVVM)                                                                     \
   GM_DEVICE float __fmaf_##MODE(float x, float y, float z) {                                       \
-    return __nvvm_fma_##MODE##_f(x, y, z);                                                         \
+    return __nvvm_fma_##NVVM##_f(x, y, z);                                                         \
   }                                                                                                \
-  GM_DEVICE float __fadd_##MODE(float x, float y) { return __nvvm_add_##MODE##_f(x, y); }          \
-  GM_DEVICE float __fsub_##MODE(float x, float y) { return __nvvm_add_##MODE##_f(x, -y); }         \
-  GM_DEVICE float __fmul_##MODE(float x, float y) { return __nvvm_mul_##MODE##_f(x, y); }          \
-  GM_DEVICE float __fdiv_##MODE(float x, float y) { return __nvvm_div_##MODE##_f(x, y); }          \
-  GM_DEVICE float __frcp_##MODE(float x) { return __nvvm_rcp_##MODE##_f(x); }                      \
-  GM_DEVICE float __fsqrt_##MODE(float x) { return __nvvm_sqrt_##MODE##_f(x); }                    \
-  GM_DEVICE double __dadd_##MODE(double x, double y) { return __nvvm_add_##MODE##_d(x, y); }       \
-  GM_DEVICE double __dmul_##MODE(double x, double y) { return __nvvm_mul_##MODE##_d(x, y); }       \
+  GM_DEVICE float __fadd_##MODE(float x, float y) { return __nvvm_add_##NVVM##_f(x, y); }          \
+  GM_DEVICE float __fsub_##MODE(float x, float y) { return __nvvm_add_##NVVM##_f(x, -y); }         \
+  GM_DEVICE float __fmul_##MODE(float x, float y) { return __nvvm_mul_##NVVM##_f(x, y); }          \
+  GM_DEVICE float __fdiv_##MODE(float x, float y) { return __nvvm_div_##NVVM##_f(x, y); }          \
+  GM_DEVICE float __frcp_##MODE(float x) { return __nvvm_rcp_##NVVM##_f(x); }                      \
+  GM_DEVICE float __fsqrt_##MODE(float x) { return __nvvm_sqrt_##NVVM##_f(x); }                    \
+  GM_DEVICE double __dadd_##MODE(double x, double y) { return __nvvm_add_##NVVM##_d(x, y); }       \
+  GM_DEVICE double __dmul_##MODE(double x, double y) { return __nvvm_mul_##NVVM##_d(x, y); }       \
   GM_DEVICE double __fma_##MODE(double x, double y, double z) {                                    \
-    return __nvvm_fma_##MODE##_d(x, y, z);                                                         \
+    return __nvvm_fma_##NVVM##_d(x, y, z);                                                         \
   }
-GM_ROUNDED(rn)
-GM_ROUNDED(rz)
-GM_ROUNDED(rm)
-GM_ROUNDED(rp)
+GM_ROUNDED(rn, rn)
+GM_ROUNDED(rz, rz)
+GM_ROUNDED(rd, rm)
+GM_ROUNDED(ru, rp)
 #undef GM_ROUNDED
 GM_DEVICE float __frsqrt_rn(float x) { return __nvvm_rsqrt_approx_f(x); }
 

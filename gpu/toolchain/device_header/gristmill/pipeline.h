@@ -1,5 +1,5 @@
-// Copies to shared memory in the background, as in cuda_pipeline.h. After memory.h, or what a toolkit
-// has in its place.
+// Copies to shared memory in the background, as in cuda_pipeline.h. After memory.h, or what a
+// toolkit has in its place.
 #pragma once
 
 // Copies of 4, 8 or 16 bytes from global to shared memory that the thread does not wait for.

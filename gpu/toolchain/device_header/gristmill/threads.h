@@ -14,6 +14,14 @@ GM_DEVICE void __threadfence() { __nvvm_membar_gl(); }
 GM_DEVICE void __threadfence_system() { __nvvm_membar_sys(); }
 GM_DEVICE void __nanosleep(unsigned ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
 GM_DEVICE void __trap() { asm volatile("trap;"); }
+GM_DEVICE void __brkpt() { asm volatile("brkpt;"); }
+// Named barriers; `count` is a multiple of the warp's size.
+GM_DEVICE void __barrier_sync(unsigned id) {
+  asm volatile("barrier.sync %0;" ::"r"(id) : "memory");
+}
+GM_DEVICE void __barrier_sync_count(unsigned id, unsigned count) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
+}
 
 GM_DEVICE unsigned __activemask() {
   unsigned r;
@@ -95,6 +103,33 @@ GM_DEVICE unsigned __match_all_sync(unsigned mask, unsigned v, int* all_equal) {
   *all_equal = static_cast<int>(p);
   return r;
 }
+#define GM_MATCH_ANY(T, AS)                                                                        \
+  GM_DEVICE unsigned __match_any_sync(unsigned mask, T v) {                                        \
+    return __match_any_sync(mask, __builtin_bit_cast(AS, v));                                      \
+  }
+GM_MATCH_ANY(double, unsigned long long)
+GM_MATCH_ANY(long, unsigned long long)
+GM_MATCH_ANY(unsigned long, unsigned long long)
+#undef GM_MATCH_ANY
+GM_DEVICE unsigned __match_all_sync(unsigned mask, unsigned long long v, int* all_equal) {
+  unsigned r, p;
+  asm volatile("{\n .reg .pred gm_p;\n match.all.sync.b64 %0|gm_p, %2, %3;\n"
+               " selp.u32 %1, 1, 0, gm_p;\n}"
+               : "=r"(r), "=r"(p)
+               : "l"(v), "r"(mask));
+  *all_equal = static_cast<int>(p);
+  return r;
+}
+#define GM_MATCH_ALL(T, AS)                                                                        \
+  GM_DEVICE unsigned __match_all_sync(unsigned mask, T v, int* all_equal) {                        \
+    return __match_all_sync(mask, __builtin_bit_cast(AS, v), all_equal);                           \
+  }
+GM_MATCH_ALL(float, unsigned)
+GM_MATCH_ALL(double, unsigned long long)
+GM_MATCH_ALL(long long, unsigned long long)
+GM_MATCH_ALL(long, unsigned long long)
+GM_MATCH_ALL(unsigned long, unsigned long long)
+#undef GM_MATCH_ALL
 GM_DEVICE unsigned __match_all_sync(unsigned mask, int v, int* all_equal) {
   return __match_all_sync(mask, static_cast<unsigned>(v), all_equal);
 }

@@ -108,7 +108,8 @@ TEST_CASE("functions are called with values, arrays and results, also within eac
   }
 }
 
-TEST_CASE("recursion, indirect calls and unknown functions are refused by name and line") {
+TEST_CASE(
+  "recursion, indirect calls of nothing and unknown functions are refused by name and line") {
   const std::string recursive = std::string(head) + ".func again() { call again; ret; }\n"
     + entry("call again;").substr(head.size());
   const auto a = parse(recursive);

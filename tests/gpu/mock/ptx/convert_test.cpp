@@ -32,14 +32,19 @@ void check_to_integer(const std::string& type, const std::string& from) {
     for (size_t i = 0; i < a.size(); ++i) {
       CAPTURE(op);
       CAPTURE(a[i]);
-      REQUIRE(d[i] == clamp<D>(round(static_cast<double>(a[i]))));
+      // What an H200 gives for NaN: nothing, or only the highest bit where 64 bits take part.
+      const D nothing = sizeof(D) == 8 || sizeof(S) == 8
+        ? static_cast<D>(uint64_t{1} << (8 * sizeof(D) - 1))
+        : D{0};
+      REQUIRE(d[i] == (std::isnan(a[i]) ? nothing : clamp<D>(round(static_cast<double>(a[i])))));
     }
   }
 }
 
 } // namespace
 
-TEST_CASE("floats become integers by the given rounding, clamped, and NaN becomes 0") {
+TEST_CASE(
+  "floats become integers by the given rounding, clamped, and NaN becomes what a GPU makes of it") {
   check_to_integer<int32_t, float>("s32", "f32");
   check_to_integer<uint32_t, float>("u32", "f32");
   check_to_integer<int64_t, float>("s64", "f32");
@@ -125,7 +130,7 @@ TEST_CASE("tf32 keeps ten bits of mantissa") {
   const auto x = interesting<float>(6);
   const auto away = evaluate<uint32_t>("cvt.rna.tf32.f32 %d, %a;", x);
   for (size_t i = 0; i < x.size(); ++i) {
-    REQUIRE((away[i] & 0x1fff) == (std::isnan(x[i]) ? 0x1fffU : 0U));
+    REQUIRE((away[i] & 0x1fff) == 0);
     if (std::isnormal(x[i]) && std::fabs(x[i]) < 1e38F)
       REQUIRE(std::fabs(std::bit_cast<float>(away[i]) - x[i]) <= std::fabs(x[i]) * 0x1p-11F);
   }
@@ -217,6 +222,6 @@ TEST_CASE(
 
 TEST_CASE("a conversion of 8-bit floats that PTX does not have is refused") {
   for (const char* text : {"cvt.f16x2.e4m3x2 %r1, %h1;", "cvt.rn.e4m3x2.f32 %h1, %f1, %f2;",
-         "cvt.rn.f32.e4m3x2 %f1, %h1;", "cvt.rn.satfinite.relu.e4m3x2.f32 %h1, %f1, %f2;"})
+         "cvt.rn.f32.e4m3x2 %f1, %h1;", "cvt.rz.satfinite.e4m3x2.f32 %h1, %f1, %f2;"})
     CHECK_FALSE(gristmill::ptx::parse(entry(text)));
 }

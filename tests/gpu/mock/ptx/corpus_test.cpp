@@ -42,6 +42,19 @@ TEST_CASE("the ten kernels compute what their references say, from both front en
     }
 }
 
+TEST_CASE(
+  "the order in which warps and blocks take turns changes no result of a kernel without races") {
+  for (corpus_case& c : corpus_cases())
+    for (const uint64_t seed : {1U, 2U, 3U}) {
+      CAPTURE(c.name);
+      CAPTURE(seed);
+      c.reset();
+      c.with.what.order_seed = seed;
+      must_pass(c.with.run(must_parse(text_of(c.name + ".clang.ptx"))));
+      CHECK(c.error() <= 1);
+    }
+}
+
 TEST_CASE("the instruction limit of a kernel is exact") {
   for (corpus_case& c : corpus_cases()) {
     if (c.name != "softmax_row")

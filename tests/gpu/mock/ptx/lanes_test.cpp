@@ -63,7 +63,8 @@ TEST_CASE("both builds of the lane library give the same bits for every instruct
   }
   const lane_library& slow = lanes_portable::library;
   const std::pair<lane_entries, lane_entries> parts[] = {{slow.integer, fast->integer},
-    {slow.floating, fast->floating}, {slow.half, fast->half}, {slow.math, fast->math}};
+    {slow.floating, fast->floating}, {slow.half, fast->half}, {slow.math, fast->math},
+    {slow.packed, fast->packed}};
   for (const auto& [a, b] : parts) {
     REQUIRE(a.size == b.size);
     for (size_t i = 0; i < a.size; ++i) {

@@ -64,17 +64,17 @@ TEST_CASE("special registers that tell time or place are listed") {
 
 TEST_CASE("what is not supported is one error that names the line and the instruction") {
   const std::pair<const char*, const char*> cases[] = {
-    {"wgmma.fence.sync.aligned;", "instruction 'wgmma.fence.sync.aligned' is not supported"},
+    {"tcgen05.fence::before_thread_sync;", "instruction 'tcgen05."},
     {"frobnicate.b32 %r1, %r2;", "instruction 'frobnicate.b32' is not supported"},
     {"add.rn.strange.f32 %f1, %f2, %f3;", "'add.strange.f32'"},
     {"ld.global.weird.u32 %r1, [%rd1];", "'.weird' is not supported"},
     {"tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1];", "tex"},
-    {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], "
-     "[%rd1], [%r2];",
-      "tensor maps"},
-    {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
+    {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], "
+     "[%rd1, {%r2, %r3, %r4}], [%r2], {%h1};",
+      "in mode .im2col"},
+    {"mma.sync.aligned.m16n8k48.row.col.s32.s8.s8.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
      "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
-      "this shape of mma"},
+      "this shape of matrices"},
     {"cvt.rn.e4m3.f32 %h1, %f1;", "a conversion from"},
     {"mov.u32 %r1, %pm0;", "special register '%pm0' is not supported"},
     {"shfl.bfly.b32 %r1, %r2, 1, 31;", "without .sync"},

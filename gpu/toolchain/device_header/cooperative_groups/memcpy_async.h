@@ -1,0 +1,4 @@
+// What a group does together.
+#pragma once
+#include "../gristmill/all.h"
+#include "../gristmill/groups_collective.h"
