@@ -4,8 +4,8 @@
 # Run from the root of the source tree. Phases, in this order when none is named: build probes kernels
 # sanitizer ncu. `build` is done by itself when something is missing. Results go to OUT: probes.csv,
 # kernels.csv, kernel_samples.csv, sanitizer.csv, ncu.csv, gpu.csv (clocks, power, temperature while it ran),
-# machine.txt, log.txt. Needs nvcc, nvidia-smi, and for the last two phases compute-sanitizer and ncu. Changes no
-# setting of the GPU. Limits in seconds by KERNELS_SECONDS (235), SANITIZER_SECONDS (480), NCU_SECONDS (480).
+# machine.txt, log.txt. Needs nvcc and nvidia-smi; for the last two phases compute-sanitizer, and ncu with python3.
+# Changes no setting of the GPU. Limits in seconds by KERNELS_SECONDS (235), SANITIZER_SECONDS (480), NCU_SECONDS (480).
 set -u
 if [ $# -lt 1 ] || [ ! -f bench/calibration/corpus.txt ]; then
   echo "usage, from the root of the source tree: run_on_device.sh OUT [build|probes|kernels|sanitizer|ncu...]" >&2
@@ -56,7 +56,6 @@ build() {
 machine() {
   {
     echo "== $(date -u) $1"
-    uname -r
     nvcc --version | tail -2
     nvidia-smi --query-gpu=name,driver_version,vbios_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit,clocks.sm,clocks.mem,temperature.gpu,pstate,mig.mode.current,ecc.mode.current --format=csv
     echo "other processes on the GPU:"
@@ -99,11 +98,11 @@ ncu_phase() {
   if ! command -v ncu >/dev/null; then
     say "ncu: no ncu here"; failures=1; return
   fi
-  local begin=$SECONDS name file few all wanted done_count=0 left=0
+  local begin=$SECONDS name file few all wanted raw=$built/ncu_raw.csv done_count=0 left=0
   few=gpu__time_duration.sum,dram__sectors_read.sum,dram__sectors_write.sum,lts__t_sectors_op_read.sum,lts__t_sectors_op_write.sum
   all=$few,lts__t_sectors_lookup_hit.sum,lts__t_sectors_op_atom.sum,lts__t_sectors_op_red.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum,l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared.sum,l1tex__data_bank_conflicts_pipe_lsu.sum,smsp__inst_executed.sum,sm__cycles_elapsed.max,sm__warps_active.avg.pct_of_peak_sustained_active,sm__inst_executed_pipe_tensor.sum,launch__registers_per_thread
   wanted=$all
-  : >"$out/ncu.csv"
+  : >"$raw"
   for name in $(names 0); do
     if [ $((SECONDS - begin)) -gt "${NCU_SECONDS:-480}" ]; then left=$((left + 1)); continue; fi
     file=$built/logs/$name.ncu.csv
@@ -115,11 +114,12 @@ ncu_phase() {
     done
     if grep -q '^"ID"' "$file"; then
       done_count=$((done_count + 1))
-      awk -v n="$name" '/^"ID"/{on=1} on{print "\"" n "\"," $0}' "$file" >>"$out/ncu.csv"
+      awk -v n="$name" '/^"ID"/{on=1} on{print "\"" n "\"," $0}' "$file" >>"$raw"
     else
       say "ncu: nothing for $name: $(tail -1 "$file" | cut -c1-160)"
     fi
   done
+  python3 bench/calibration/reduce_ncu.py "$raw" >"$out/ncu.csv" || { say "ncu: $raw is not reduced"; failures=1; }
   say "ncu: $done_count kernels, $left left out for time, $((SECONDS - begin)) s"
 }
 

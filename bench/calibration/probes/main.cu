@@ -1,6 +1,6 @@
 // Runs the probes, each in a process of its own, and writes their rows.
 //
-//   probes OUT.csv [NAME...]      names: chase bandwidth arithmetic shared tensor atomics launching
+//   probes OUT.csv [NAME...]      names: chase bandwidth arithmetic shared tensor atomics launching requests
 //
 // Exit code 0 when all that ran came to their end, 1 otherwise.
 
@@ -14,6 +14,7 @@ void probe_shared(probe_context&);
 void probe_tensor(probe_context&);
 void probe_atomics(probe_context&);
 void probe_launching(probe_context&);
+void probe_requests(probe_context&);
 } // namespace gristmill::calibration
 
 int main(int argc, char** argv) {
@@ -23,7 +24,8 @@ int main(int argc, char** argv) {
     void (*run)(probe_context&);
   } known[] = {{"launching", probe_launching}, {"arithmetic", probe_arithmetic},
     {"shared", probe_shared}, {"tensor", probe_tensor}, {"chase", probe_chase},
-    {"atomics", probe_atomics}, {"bandwidth", probe_bandwidth}};
+    {"atomics", probe_atomics}, {"bandwidth", probe_bandwidth},
+    {"requests", probe_requests}};
   if (argc < 2) {
     std::fprintf(stderr, "usage: probes OUT.csv [NAME...]\n");
     return 2;

@@ -1,0 +1,121 @@
+#include "gpu/cuda/device_memory.hpp"
+
+#include <fmt/format.h>
+
+namespace gristmill::cuda {
+
+namespace {
+
+constexpr uint64_t base_alignment = 256;
+
+uint64_t rounded_up(uint64_t bytes, uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+} // namespace
+
+result<device_memory> device_memory::make(driver_ptr api, device_id device) {
+  allocation_properties how;
+  how.location.id = device;
+  size_t granularity = 0;
+  if (auto bad = (*api)->memory_granularity(&granularity, &how, granularity_minimum);
+      bad != success || granularity == 0)
+    return fail(errc::unsupported,
+      fmt::format("the device cannot map memory into chosen ranges: {}", api->describe(bad)));
+  return device_memory(std::move(api), device, granularity);
+}
+
+result<address> device_memory::allocate(uint64_t bytes, std::string name) {
+  if (bytes == 0)
+    return fail(errc::invalid_input, fmt::format("`{}`: a buffer of 0 bytes", name));
+  if (bytes > UINT64_MAX / 4)
+    return fail(errc::refused, fmt::format("`{}`: {} bytes are too many", name, bytes));
+  const auto& t = **api_;
+  range r;
+  r.bytes = bytes;
+  r.name = std::move(name);
+  r.mapped_bytes = rounded_up(rounded_up(bytes, base_alignment), granularity_);
+  r.reserved_bytes = r.mapped_bytes + 2 * granularity_;
+  auto refuse = [&](const char* what, status bad) {
+    release(r);
+    return fail(bad == error_out_of_memory ? errc::refused : errc::io_failed,
+      fmt::format("`{}`, {} bytes: {}: {}", r.name, r.bytes, what, api_->describe(bad)));
+  };
+  if (auto bad = t.address_reserve(&r.reserved, r.reserved_bytes, granularity_, 0, 0);
+      bad != success)
+    return refuse("no range of addresses", bad);
+  allocation_properties how;
+  how.location.id = device_;
+  if (auto bad = t.memory_create(&r.memory, r.mapped_bytes, &how, 0); bad != success)
+    return refuse("no memory", bad);
+  const address at = r.reserved + granularity_;
+  if (auto bad = t.memory_map(at, r.mapped_bytes, 0, r.memory, 0); bad != success)
+    return refuse("not mapped", bad);
+  r.mapped = at;
+  access_description access{how.location, access_read_write};
+  if (auto bad = t.set_access(at, r.mapped_bytes, &access, 1); bad != success)
+    return refuse("no access", bad);
+  const address base = at + r.mapped_bytes - rounded_up(bytes, base_alignment);
+  ranges_.emplace(base, std::move(r));
+  return base;
+}
+
+result<void> device_memory::make_read_only(address base) {
+  auto found = ranges_.find(base);
+  if (found == ranges_.end())
+    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
+  access_description access{{1, device_}, access_read};
+  const auto& r = found->second;
+  if (auto bad = (*api_)->set_access(r.mapped, r.mapped_bytes, &access, 1); bad != success)
+    return fail(errc::unsupported,
+      fmt::format("`{}` cannot be made read-only: {}", r.name, api_->describe(bad)));
+  return {};
+}
+
+void device_memory::release(const range& r) {
+  // After a fault of a kernel everything fails here, and the process is about to end.
+  const auto& t = **api_;
+  if (r.mapped != 0)
+    t.memory_unmap(r.mapped, r.mapped_bytes);
+  if (r.memory != 0)
+    t.memory_release(r.memory);
+  if (r.reserved != 0)
+    t.address_free(r.reserved, r.reserved_bytes);
+}
+
+result<void> device_memory::free(address base) {
+  auto found = ranges_.find(base);
+  if (found == ranges_.end())
+    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
+  release(found->second);
+  ranges_.erase(found);
+  return {};
+}
+
+void device_memory::free_all() {
+  for (const auto& [base, r] : ranges_)
+    release(r);
+  ranges_.clear();
+}
+
+result<void> device_memory::check(address at, uint64_t bytes) const {
+  auto next = ranges_.upper_bound(at);
+  if (next == ranges_.begin())
+    return fail(errc::invalid_input, fmt::format("{:#x} lies in no buffer", at));
+  const auto& [base, r] = *std::prev(next);
+  const uint64_t offset = at - base;
+  if (offset > r.bytes || bytes > r.bytes - offset)
+    return fail(errc::invalid_input,
+      fmt::format("bytes {} to {} of `{}` are asked for, which has {}", offset, offset + bytes,
+        r.name, r.bytes));
+  return {};
+}
+
+std::string device_memory::describe_buffers() const {
+  std::string out;
+  for (const auto& [base, r] : ranges_)
+    out += fmt::format("{}`{}` {:#x}+{}", out.empty() ? "" : ", ", r.name, base, r.bytes);
+  return out;
+}
+
+} // namespace gristmill::cuda

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "gpu/cuda/driver_table.hpp"
+#include "messages/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace gristmill::cuda {
+
+/// Device memory in ranges of virtual addresses, one a buffer, with unmapped guards before and
+/// behind it: an access beyond a buffer faults instead of reading a neighbour. Buffers end at their
+/// guard (within the 255 bytes that keep their base a multiple of 256).
+class device_memory {
+public:
+  /// Errors of the driver: `unsupported` when the device has no virtual memory management.
+  static result<device_memory> make(driver_ptr api, device_id device);
+  device_memory(device_memory&& other) = default;
+  device_memory& operator=(device_memory&&) = delete;
+  ~device_memory() { free_all(); }
+
+  /// Not initialised. `refused` when the device is full.
+  result<address> allocate(uint64_t bytes, std::string name);
+  /// From here on kernels fault when they write to it.
+  result<void> make_read_only(address base);
+  /// `invalid_input` when no buffer begins there.
+  result<void> free(address base);
+  void free_all();
+
+  /// `invalid_input`, naming the nearest buffer, unless the bytes lie within one.
+  result<void> check(address at, uint64_t bytes) const;
+  /// "`weight`", with its size, for the text of a fault.
+  std::string describe_buffers() const;
+
+private:
+  struct range {
+    address reserved = 0;
+    size_t reserved_bytes = 0;
+    address mapped = 0;
+    size_t mapped_bytes = 0;
+    memory_handle memory = 0;
+    uint64_t bytes = 0;
+    std::string name;
+  };
+
+  device_memory(driver_ptr api, device_id device, size_t granularity)
+    : api_(std::move(api)), device_(device), granularity_(granularity) {}
+  void release(const range& r);
+
+  driver_ptr api_;
+  device_id device_ = 0;
+  size_t granularity_ = 0;
+  /// By the buffer's base.
+  std::map<address, range> ranges_;
+};
+
+} // namespace gristmill::cuda

@@ -1,0 +1,116 @@
+#include "gpu/cuda/driver_table.hpp"
+
+#include <fmt/format.h>
+#include <optional>
+
+namespace gristmill::cuda {
+
+namespace {
+
+/// Fills entries one after the other and keeps the first thing that was missing.
+class loader {
+public:
+  explicit loader(const shared_library& library) : library_(library) {}
+
+  template <class Function>
+  loader& take(Function*& to, const char* name) {
+    if (missing_)
+      return *this;
+    auto found = library_.function<Function>(name);
+    if (found)
+      to = *found;
+    else
+      missing_ = found.error();
+    return *this;
+  }
+
+  const std::optional<failure>& missing() const { return missing_; }
+
+private:
+  const shared_library& library_;
+  std::optional<failure> missing_;
+};
+
+} // namespace
+
+result<std::shared_ptr<const driver>> driver::load() {
+  auto library = shared_library::open("libcuda.so.1");
+  if (!library)
+    return fail(errc::unsupported, "no NVIDIA driver: " + library.error().what);
+  auto out = std::make_shared<driver>();
+  auto& t = out->table_;
+  loader from(*library);
+  // The names are those of the ABI, which cuda.h hides behind macros.
+  from.take(t.init, "cuInit")
+    .take(t.driver_version, "cuDriverGetVersion")
+    .take(t.error_name, "cuGetErrorName")
+    .take(t.error_string, "cuGetErrorString")
+    .take(t.device_count, "cuDeviceGetCount")
+    .take(t.device_get, "cuDeviceGet")
+    .take(t.device_name, "cuDeviceGetName")
+    .take(t.device_attribute, "cuDeviceGetAttribute")
+    .take(t.device_memory, "cuDeviceTotalMem_v2")
+    .take(t.primary_retain, "cuDevicePrimaryCtxRetain")
+    .take(t.primary_release, "cuDevicePrimaryCtxRelease_v2")
+    .take(t.set_current, "cuCtxSetCurrent")
+    .take(t.synchronise, "cuCtxSynchronize")
+    .take(t.reset_persisting_l2, "cuCtxResetPersistingL2Cache")
+    .take(t.memory_granularity, "cuMemGetAllocationGranularity")
+    .take(t.address_reserve, "cuMemAddressReserve")
+    .take(t.address_free, "cuMemAddressFree")
+    .take(t.memory_create, "cuMemCreate")
+    .take(t.memory_release, "cuMemRelease")
+    .take(t.memory_map, "cuMemMap")
+    .take(t.memory_unmap, "cuMemUnmap")
+    .take(t.set_access, "cuMemSetAccess")
+    .take(t.copy_in, "cuMemcpyHtoD_v2")
+    .take(t.copy_out, "cuMemcpyDtoH_v2")
+    .take(t.copy, "cuMemcpyDtoDAsync_v2")
+    .take(t.memset8, "cuMemsetD8Async")
+    .take(t.memset16, "cuMemsetD16Async")
+    .take(t.memset32, "cuMemsetD32Async")
+    .take(t.module_load, "cuModuleLoadDataEx")
+    .take(t.module_unload, "cuModuleUnload")
+    .take(t.module_function, "cuModuleGetFunction")
+    .take(t.module_global, "cuModuleGetGlobal_v2")
+    .take(t.function_get, "cuFuncGetAttribute")
+    .take(t.function_set, "cuFuncSetAttribute")
+    .take(t.function_parameter, "cuFuncGetParamInfo")
+    .take(t.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor")
+    .take(t.launch, "cuLaunchKernelEx")
+    .take(t.stream_create, "cuStreamCreate")
+    .take(t.stream_destroy, "cuStreamDestroy_v2")
+    .take(t.stream_synchronise, "cuStreamSynchronize")
+    .take(t.host_allocate, "cuMemHostAlloc")
+    .take(t.host_free, "cuMemFreeHost")
+    .take(t.host_device_address, "cuMemHostGetDevicePointer_v2")
+    .take(t.wait_value, "cuStreamWaitValue32_v2")
+    .take(t.event_create, "cuEventCreate")
+    .take(t.event_destroy, "cuEventDestroy_v2")
+    .take(t.event_record, "cuEventRecord")
+    .take(t.event_synchronise, "cuEventSynchronize")
+    .take(t.event_elapsed, "cuEventElapsedTime")
+    .take(t.encode_tiled, "cuTensorMapEncodeTiled");
+  if (from.missing())
+    return fail(errc::unsupported,
+      fmt::format("the NVIDIA driver is too old, 12.4 is needed: {}", from.missing()->what));
+  if (auto bad = t.init(0); bad != success)
+    return fail(
+      errc::unsupported, fmt::format("the NVIDIA driver does not start: {}", out->describe(bad)));
+  if (auto bad = t.driver_version(&out->version_); bad != success)
+    return fail(errc::unsupported,
+      fmt::format("the NVIDIA driver does not tell its version: {}", out->describe(bad)));
+  return out;
+}
+
+std::string driver::describe(status error) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (table_.error_name(error, &name) != success || name == nullptr)
+    return fmt::format("CUDA error {}", error);
+  if (table_.error_string(error, &text) != success || text == nullptr)
+    return name;
+  return fmt::format("{}: {}", name, text);
+}
+
+} // namespace gristmill::cuda
