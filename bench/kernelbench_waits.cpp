@@ -5,6 +5,7 @@
 //   kernelbench_waits CSV [SEEDS]
 
 #include "journal/hash.hpp"
+#include "scoring/score.hpp"
 #include "simulation/core/engine.hpp"
 #include "simulation/import/import_fields.hpp"
 #include "simulation/model/counter_stream.hpp"
@@ -341,14 +342,6 @@ struct pair_of_waits {
   double observed_weight = 1;
 };
 
-double median(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  std::sort(values.begin(), values.end());
-  auto half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 /// Of the ranks; ties share theirs.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
@@ -401,8 +394,8 @@ void print_row(const std::string& name, const std::vector<pair_of_waits>& all) {
   auto rank = correlation(ranks(predicted), ranks(observed));
   std::puts(
     fmt::format("{:<34} {:>9.1f} {:>9.1f} {:>+8.0f} % {:>9.0f} % {:>9.1f} {:>10.0f} % {:>9}", name,
-      p / wp, o / wo, 100 * (p / wp - o / wo) / (o / wo), 100 * median(relative), median(absolute),
-      100.0 * static_cast<double>(within) / static_cast<double>(all.size()),
+      p / wp, o / wo, 100 * (p / wp - o / wo) / (o / wo), 100 * *median(relative),
+      *median(absolute), 100.0 * static_cast<double>(within) / static_cast<double>(all.size()),
       std::isnan(rank) ? "-" : fmt::format("{:.2f}", rank))
       .c_str());
 }

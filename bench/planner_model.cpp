@@ -12,6 +12,7 @@
 #include "planning/allocation/allocation_text.hpp"
 #include "simulation/core/oracle_allocation.hpp"
 #include "simulation/model/problem_curve.hpp"
+#include "simulation/statistics.hpp"
 
 #include <array>
 #include <chrono>
@@ -84,27 +85,6 @@ outcome play(const std::string& rule, const setup& what, double target_geomean, 
     if (n >= what.leases && out.leases_to_target < INFINITY)
       break;
   }
-  return out;
-}
-
-struct spread {
-  double mean = 0;
-  double half = 0;
-};
-
-/// 95 % interval with the quantile of Student's t for few seeds.
-spread spread_of(const std::vector<double>& x) {
-  static constexpr double t[] = {0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23,
-    2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09};
-  spread out;
-  for (double v : x)
-    out.mean += v / static_cast<double>(x.size());
-  double square = 0;
-  for (double v : x)
-    square += (v - out.mean) * (v - out.mean);
-  const auto n = x.size();
-  const double quantile = n - 1 < std::size(t) ? t[n - 1] : 2.0;
-  out.half = n > 1 ? quantile * std::sqrt(square / double(n - 1) / double(n)) : INFINITY;
   return out;
 }
 
@@ -182,10 +162,10 @@ int main(int argc, char** argv) {
         for (size_t i = 0; i < shares.size(); ++i)
           ratio[i].push_back(got.at[i] / fair.at[i]);
       }
-      auto s = spread_of(budget);
+      auto s = interval_of(budget);
       std::printf("%-28s  %.3f +- %.3f ", rule.c_str(), s.mean, s.half);
       for (const auto& r : ratio) {
-        s = spread_of(r);
+        s = interval_of(r);
         std::printf("  %.3f +- %.3f ", s.mean, s.half);
       }
       std::printf("\n");

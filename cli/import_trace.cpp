@@ -1,10 +1,9 @@
+#include "cli/new_file.hpp"
 #include "cli/verb.hpp"
 #include "simulation/import/trace_import.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -47,23 +46,15 @@ exit_code import_command(const import_arguments& a) {
   if (!jobs)
     return complain(jobs.error());
   auto name = a.file.substr(a.file.find_last_of('/') + 1);
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-    std::fopen(a.out.c_str(), "wbx"), &std::fclose);
+  auto file = new_file::create(a.out);
   if (!file)
-    return complain(errno == EEXIST
-        ? failure{errc::invalid_input, a.out + ": exists already; name a new file"}
-        : failure{errc::io_failed, a.out + ": " + std::strerror(errno)});
-  auto summary =
-    write_lease_trace(std::move(*jobs), *form, name, a.options, [&](const std::string& line) {
-      std::fwrite(line.data(), 1, line.size(), file.get());
-      std::fputc('\n', file.get());
-    });
-  bool written = std::ferror(file.get()) == 0 && std::fclose(file.release()) == 0;
-  if (!summary || !written) {
-    std::remove(a.out.c_str());
-    return complain(
-      !summary ? summary.error() : failure{errc::io_failed, a.out + ": cannot be written in full"});
-  }
+    return complain(file.error());
+  auto summary = write_lease_trace(std::move(*jobs), *form, name, a.options,
+    [&](const std::string& line) { file->write(line + "\n"); });
+  if (!summary)
+    return complain(summary.error());
+  if (auto written = file->finish(); !written)
+    return complain(written.error());
   print(a, *summary);
   return exit_code::ok;
 }

@@ -1,16 +1,16 @@
 #include "simulation/replay/replay.hpp"
+#include "cli/new_file.hpp"
 #include "cli/verb.hpp"
 #include "journal/event_line.hpp"
 #include "protocol/duration_text.hpp"
 #include "simulation/replay/trace_file.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace gristmill {
 
@@ -28,27 +28,6 @@ struct replay_arguments {
 
 /// Tried where nobody asks for others.
 const char* const usual_policies[] = {"fifo", "stride", "sept(ageing=0.2)"};
-
-struct file_closer {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using open_file = std::unique_ptr<std::FILE, file_closer>;
-
-result<open_file> open_new(const std::string& path) {
-  open_file file(std::fopen(path.c_str(), "wbx"));
-  if (file)
-    return file;
-  if (errno == EEXIST)
-    return fail(errc::invalid_input, path + ": exists already; name a new file");
-  return fail(errc::io_failed, path + ": " + std::strerror(errno));
-}
-
-result<void> close_written(open_file& file, const std::string& path) {
-  bool bad = std::ferror(file.get()) != 0;
-  if (std::fclose(file.release()) != 0 || bad)
-    return fail(errc::io_failed, path + ": cannot be written in full");
-  return {};
-}
 
 exit_code check_journal(const replay_arguments& a, const lease_trace_limits& limits) {
   auto found = check_lease_trace(a.journal, limits);
@@ -98,33 +77,27 @@ exit_code replay_command(const replay_arguments& a) {
   options.policies = a.policies;
   if (a.policies.empty())
     options.policies.assign(std::begin(usual_policies), std::end(usual_policies));
-  open_file journal;
-  open_file report;
+  std::optional<new_file> journal;
+  std::optional<new_file> report;
   for (auto [path, file] : {std::pair{&a.out_journal, &journal}, std::pair{&a.out, &report}}) {
     if (path->empty())
       continue;
-    auto opened = open_new(*path);
-    if (!opened)
-      return complain(opened.error());
-    *file = std::move(*opened);
+    auto created = new_file::create(*path);
+    if (!created)
+      return complain(created.error());
+    file->emplace(std::move(*created));
   }
   if (journal)
-    options.journal = [&](event&& e) {
-      auto line = canonical_line(e) + "\n";
-      std::fwrite(line.data(), 1, line.size(), journal.get());
-    };
+    options.journal = [&](event&& e) { journal->write(canonical_line(e) + "\n"); };
   auto done = replay_trace(*trace, options);
   if (!done)
     return complain({done.error().code, a.journal + ": " + done.error().what});
-  if (report) {
-    auto text = to_json(*done);
-    std::fwrite(text.data(), 1, text.size(), report.get());
-    if (auto written = close_written(report, a.out); !written)
-      return complain(written.error());
-  }
-  if (journal)
-    if (auto written = close_written(journal, a.out_journal); !written)
-      return complain(written.error());
+  if (report)
+    report->write(to_json(*done));
+  for (auto* file : {&report, &journal})
+    if (*file)
+      if (auto written = (*file)->finish(); !written)
+        return complain(written.error());
   std::fputs((a.json ? to_json(*done) : to_text(*done)).c_str(), stdout);
   return exit_code::ok;
 }

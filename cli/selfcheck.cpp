@@ -1,8 +1,8 @@
 #include "simulation/selfcheck/selfcheck.hpp"
 #include "cli/verb.hpp"
+#include "cli/whole_number.hpp"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -26,15 +26,6 @@ struct selfcheck_arguments {
   bool json = false;
   bool list = false;
 };
-
-result<uint32_t> number_of(const std::string& flag, const std::string& text, uint32_t most) {
-  uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value == 0 || value > most)
-    return fail(errc::invalid_input,
-      fmt::format("{} {}: must be a whole number from 1 to {}", flag, text, most));
-  return value;
-}
 
 /// JSON has no number for what is none.
 nlohmann::json number_or_null(double value) {
@@ -127,16 +118,16 @@ exit_code selfcheck_command(const selfcheck_arguments& arguments) {
   options.only = arguments.only;
   options.jobs = std::max(std::thread::hardware_concurrency(), 1u);
   if (!arguments.seeds.empty()) {
-    const auto seeds = number_of("--seeds", arguments.seeds, 1000);
+    const auto seeds = whole_number("--seeds", arguments.seeds, 1, 1000);
     if (!seeds)
       return complain(seeds.error());
-    options.seeds = *seeds;
+    options.seeds = static_cast<uint32_t>(*seeds);
   }
   if (!arguments.jobs.empty()) {
-    const auto jobs = number_of("--jobs", arguments.jobs, 1024);
+    const auto jobs = whole_number("--jobs", arguments.jobs, 1, 1024);
     if (!jobs)
       return complain(jobs.error());
-    options.jobs = *jobs;
+    options.jobs = static_cast<uint32_t>(*jobs);
   }
   if (!arguments.mutant.empty()) {
     const auto mutant = mutant_from_text(arguments.mutant);

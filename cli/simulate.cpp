@@ -1,5 +1,6 @@
 #include "cli/lab_session.hpp"
 #include "cli/verb.hpp"
+#include "cli/whole_number.hpp"
 #include "journal/event_line.hpp"
 #include "simulation/lab.hpp"
 #include "simulation/report/lab_page.hpp"
@@ -9,7 +10,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
@@ -39,16 +39,6 @@ struct simulate_arguments {
   bool without_bounds = false;
 };
 
-result<uint64_t> whole(
-  const std::string& flag, const std::string& text, uint64_t least, uint64_t most) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-    return fail(errc::invalid_input,
-      fmt::format("{} {}: must be a whole number from {} to {}", flag, text, least, most));
-  return value;
-}
-
 result<lab_wishes> wishes_of(const simulate_arguments& arguments) {
   lab_wishes out;
   auto base = load_scenario(arguments.scenario);
@@ -63,10 +53,10 @@ result<lab_wishes> wishes_of(const simulate_arguments& arguments) {
         !set)
       return fail(set.error().code, "--set " + each + ": " + set.error().what);
   }
-  auto seeds = whole("--seeds", arguments.seeds, 1, runs_max);
+  auto seeds = whole_number("--seeds", arguments.seeds, 1, runs_max);
   if (!seeds)
     return pass(seeds);
-  auto first = whole("--first-seed", arguments.first_seed, 0, UINT64_MAX - runs_max);
+  auto first = whole_number("--first-seed", arguments.first_seed, 0, UINT64_MAX - runs_max);
   if (!first)
     return pass(first);
   out.seeds = static_cast<uint32_t>(*seeds);
@@ -188,10 +178,10 @@ exit_code simulate_command(const simulate_arguments& arguments) {
       std::pair{"--csv", &arguments.csv}, std::pair{"--html", &arguments.html}})
     if (auto fine = check_output(flag, *path); !fine)
       return complain(fine.error());
-  auto jobs = whole("--jobs", arguments.jobs, 0, 1024);
+  auto jobs = whole_number("--jobs", arguments.jobs, 0, 1024);
   if (!jobs)
     return complain(jobs.error());
-  auto minutes = whole("--minutes", arguments.minutes, 1, 10'000'000);
+  auto minutes = whole_number("--minutes", arguments.minutes, 1, 10'000'000);
   if (!minutes)
     return complain(minutes.error());
   auto wishes = wishes_of(arguments);

@@ -9,6 +9,10 @@
 
 namespace gristmill {
 
+std::string_view to_string(lab_engine engine) {
+  return engine == lab_engine::core ? "core" : "actors";
+}
+
 result<lab_result> run_lab(const scenario& what, lab_engine engine, lab_options options) {
   const auto began = std::chrono::steady_clock::now();
   auto out = engine == lab_engine::core ? run_core(what, std::move(options))

@@ -3,10 +3,14 @@
 #include "simulation/core/engine.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace gristmill {
 
 enum class lab_engine : uint8_t { core = 0, actors };
+
+/// "core" or "actors", as flags and files write it.
+std::string_view to_string(lab_engine engine);
 
 /// Runs a scenario in an engine, with the planner that the scenario names (also "oracle"). The
 /// other engine is the production broker actor with agents and devices as actors, in virtual time

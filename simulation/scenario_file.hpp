@@ -10,7 +10,7 @@
 
 namespace gristmill {
 
-/// Reads and checks a scenario (TOML; docs/lab.md). A file may begin from a preset with
+/// Reads and checks a scenario (TOML; docs/lab-model.md). A file may begin from a preset with
 /// `preset = "seed-run"` and change keys of it. `where` names the file in errors. At most 1 MiB.
 /// Errors: `invalid_input` naming file, key and the nearest valid one, for what is unknown, of the
 /// wrong type, out of range or contradictory.

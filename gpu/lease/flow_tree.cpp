@@ -1,7 +1,8 @@
 #include "gpu/lease/flow_tree.hpp"
 
+#include "gpu/lease/class_word.hpp"
+
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace gristmill {
@@ -16,16 +17,6 @@ constexpr std::string_view fifo_state = "fifo 1\n";
 
 uint64_t hash_of(std::string_view name) {
   return std::hash<std::string_view>{}(name);
-}
-
-const std::string& class_name(lease_class what) {
-  static const auto names = [] {
-    std::array<std::string, 256> all;
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i] = to_string(static_cast<lease_class>(i));
-    return all;
-  }();
-  return names[static_cast<uint8_t>(what)];
 }
 
 } // namespace
@@ -49,7 +40,7 @@ flow_tree::flow_tree(std::string label, flow_part by, std::shared_ptr<const flow
 std::string_view flow_tree::flow_of(const waiter& w) const {
   switch (by_) {
   case flow_part::klass:
-    return class_name(w.what);
+    return class_word(w.what);
   case flow_part::problem:
     return w.flow.problem;
   case flow_part::agent:

@@ -1,6 +1,7 @@
 #include "gpu/lease/table_lines.hpp"
 
-#include <array>
+#include "gpu/lease/class_word.hpp"
+
 #include <cassert>
 #include <fmt/format.h>
 
@@ -35,16 +36,6 @@ template <class Number>
 void add_number(std::string& out, Number number) {
   fmt::format_int digits(number);
   out.append(digits.data(), digits.size());
-}
-
-std::string_view class_word(lease_class what) {
-  static const auto words = [] {
-    std::array<std::string, 256> all;
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i] = to_string(static_cast<lease_class>(i));
-    return all;
-  }();
-  return words[static_cast<uint8_t>(what)];
 }
 
 } // namespace

@@ -134,25 +134,15 @@ public:
   std::string_view name() const override { return "external"; }
 
   void on_eligible(problem_index p, bool eligible) override {
-    states_[p].eligible = eligible;
-    if (eligible)
-      fair_.insert(p);
-    else
-      fair_.erase(p);
+    fair_.set_in_line(p, eligible);
     tell(fmt::format(R"({},"eligible":{}}})", event_of("eligible", p), eligible));
   }
   void on_given(problem_index p) override {
-    fair_.change(p, [](share_queue::use& u) {
-      ++u.in_flight;
-      ++u.given;
-    });
+    fair_.add_given(p);
     tell(event_of("given", p) + "}");
   }
   void on_finished(problem_index p, const attempt_gain& brought) override {
-    fair_.change(p, [&](share_queue::use& u) {
-      u.in_flight -= u.in_flight > 0 ? 1 : 0;
-      u.gpu_ns += brought.gpu_ns;
-    });
+    fair_.add_finished(p, brought);
     const double gain = counted_gain(brought);
     states_[p].gain += gain;
     tell(fmt::format(
@@ -175,7 +165,6 @@ public:
 
 private:
   struct state {
-    bool eligible = false;
     double gain = 0;
     std::optional<double> headroom;
   };
@@ -195,7 +184,7 @@ private:
       const auto& u = fair_.of(p);
       out.push_back(fmt::format(
         R"({},"eligible":{},"given":{},"in_flight":{},"gpu_ns":{},"log_gain":{},"log_headroom":{}}})",
-        event_of("problem", p), s.eligible, u.given, u.in_flight, u.gpu_ns, s.gain,
+        event_of("problem", p), fair_.contains(p), u.given, u.in_flight, u.gpu_ns, s.gain,
         s.headroom ? fmt::format("{}", *s.headroom) : "null"));
     }
     return out;
@@ -209,13 +198,10 @@ private:
     if (process_.is_running())
       answer = process_.ask(id, fmt::format(R"({{"event":"pick","id":{}}})", id));
     const bool good = answer && answer->ticket && *answer->ticket < states_.size()
-      && states_[*answer->ticket].eligible;
-    allocation_pick out{good ? static_cast<problem_index>(*answer->ticket) : fair_.first(), {}};
-    const auto& u = fair_.of(out.problem);
-    out.why.rule = good ? allocation_rule::own : allocation_rule::own_failed;
-    out.why.in_flight = u.in_flight;
-    out.why.given = u.given;
-    out.why.gpu_ns = fair_.counted_ns(out.problem);
+      && fair_.contains(static_cast<problem_index>(*answer->ticket));
+    const auto p = good ? static_cast<problem_index>(*answer->ticket) : fair_.first();
+    allocation_pick out{
+      p, fair_.reason(p, good ? allocation_rule::own : allocation_rule::own_failed)};
     out.why.label = good || answer ? "external" : process_.trouble();
     return out;
   }

@@ -49,44 +49,33 @@ private:
 class asha final : public allocation {
 public:
   asha(uint32_t problems, bool by_attempts, uint32_t eta, uint32_t first)
-    : eta_(eta), first_(first), uses_(problems, by_attempts), equal_(problems, by_attempts),
-      lives_(problems), next_(problems) {}
+    : eta_(eta), first_(first), equal_(problems, by_attempts), lives_(problems), next_(problems) {}
 
   std::string_view name() const override { return "asha"; }
 
   void on_eligible(problem_index problem, bool eligible) override {
-    if (uses_.of(problem).eligible == eligible)
+    if (equal_.contains(problem) == eligible)
       return;
-    uses_.set_eligible(problem, eligible);
+    equal_.set_in_line(problem, eligible);
     if (eligible) {
-      equal_.insert(problem);
       eligible_.insert(problem);
       // It was away when the round began.
       if (lives_[problem].round != round_)
         enter_round(problem);
     } else {
-      equal_.erase(problem);
       eligible_.erase(problem);
     }
     settle(problem);
   }
 
   void on_given(problem_index problem) override {
-    uses_.add_given(problem);
-    equal_.change(problem, [](share_queue::use& u) {
-      ++u.in_flight;
-      ++u.given;
-    });
+    equal_.add_given(problem);
     ++lives_[problem].given;
     place(problem);
   }
 
   void on_finished(problem_index problem, const attempt_gain& brought) override {
-    uses_.add_finished(problem, brought);
-    equal_.change(problem, [&](share_queue::use& u) {
-      u.in_flight -= u.in_flight > 0 ? 1 : 0;
-      u.gpu_ns += brought.gpu_ns;
-    });
+    equal_.add_finished(problem, brought);
     auto& life = lives_[problem];
     ++life.done;
     life.gain += counted_gain(brought);
@@ -102,7 +91,7 @@ public:
     const bool waits = next_.empty();
     const auto p = waits ? equal_.first() : next_.first();
     allocation_pick out{
-      p, uses_.reason(p, waits ? allocation_rule::asha_waits : allocation_rule::asha)};
+      p, equal_.reason(p, waits ? allocation_rule::asha_waits : allocation_rule::asha)};
     const auto& life = lives_[p];
     out.why.round = round_;
     out.why.rung = life.rung;
@@ -151,10 +140,9 @@ private:
   /// Puts a problem in line, or takes it out.
   void place(problem_index p) {
     auto& life = lives_[p];
-    const auto& u = uses_.of(p);
-    const bool counts = life.climbs && u.eligible;
+    const bool counts = life.climbs && equal_.contains(p);
     if (counts && life.given < attempts_of(life.rung))
-      next_.set(p, life.rung * 4294967296.0 - u.in_flight, 0);
+      next_.set(p, life.rung * 4294967296.0 - equal_.of(p).in_flight, 0);
     else
       next_.erase(p);
     if (counts != life.is_counted)
@@ -196,27 +184,28 @@ private:
 
   std::vector<problem_index> end_rung(problem_index p) {
     auto& life = lives_[p];
-    const double use = uses_.by_attempts()
+    const double use = equal_.by_attempts()
       ? static_cast<double>(life.done)
       : std::max(static_cast<double>(life.gpu_ns) * 1e-9, 1e-9);
     const double rate = life.gain / use;
     life.climbs = false;
     life.last_gain = life.gain;
     life.last_done = static_cast<uint32_t>(life.done);
-    life.given = uses_.of(p).in_flight;
+    life.given = equal_.of(p).in_flight;
     life.done = 0;
     life.gain = 0;
     life.gpu_ns = 0;
     if (boards_.size() <= life.rung)
       boards_.resize(size_t{life.rung} + 1);
-    return boards_[life.rung].add(p, rate, uses_.of(p).given, eta_);
+    return boards_[life.rung].add(p, rate, equal_.of(p).given, eta_);
   }
 
   uint32_t eta_;
   uint32_t first_;
-  problem_uses uses_;
-  /// Those that can use an attempt, for when all that remains of a round is in flight.
+  /// Those that can use an attempt, for when all that remains of a round is in flight; also what
+  /// each problem has had.
   share_queue equal_;
+  /// The same, to go through them.
   std::set<problem_index> eligible_;
   std::vector<climber> lives_;
   /// Those with attempts to be given.

@@ -18,17 +18,11 @@ public:
     move(problem, eligible, states_[problem].gated);
   }
   void on_given(problem_index problem) override {
-    near_.change(problem, [](share_queue::use& u) {
-      ++u.in_flight;
-      ++u.given;
-    });
+    near_.add_given(problem);
     inner_->on_given(problem);
   }
   void on_finished(problem_index problem, const attempt_gain& brought) override {
-    near_.change(problem, [&](share_queue::use& u) {
-      u.in_flight -= u.in_flight > 0 ? 1 : 0;
-      u.gpu_ns += brought.gpu_ns;
-    });
+    near_.add_finished(problem, brought);
     inner_->on_finished(problem, brought);
   }
   void on_headroom(problem_index problem, double log_headroom) override {
@@ -44,8 +38,7 @@ public:
     if (near_.empty())
       return std::nullopt;
     const auto p = near_.first();
-    const auto& u = near_.of(p);
-    allocation_pick out{p, {allocation_rule::all_gated, u.in_flight, u.given, near_.counted_ns(p)}};
+    allocation_pick out{p, near_.reason(p, allocation_rule::all_gated)};
     out.why.gated = static_cast<uint32_t>(near_.size());
     return out;
   }
@@ -62,12 +55,8 @@ private:
     const auto before = states_[p];
     auto& now = states_[p];
     now = {eligible, gated};
-    if (now.waits() != before.waits()) {
-      if (now.waits())
-        near_.insert(p);
-      else
-        near_.erase(p);
-    }
+    if (now.waits() != before.waits())
+      near_.set_in_line(p, now.waits());
     if (now.counts() != before.counts())
       inner_->on_eligible(p, now.counts());
   }

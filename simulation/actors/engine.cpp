@@ -5,8 +5,6 @@
 #include "actors/virtual_time.hpp"
 #include "simulation/actors/lab_house.hpp"
 
-#include <exception>
-#include <memory>
 #include <utility>
 
 namespace gristmill {
@@ -42,15 +40,9 @@ result<lab_result> run_actors(const scenario& what, lab_options options) {
   auto made = world::make(what, std::move(options.world));
   if (!made)
     return pass(made);
-  std::unique_ptr<lease_policy> policy;
-  if (options.make_policy) {
-    policy = options.make_policy();
-  } else {
-    auto read = policy_from_text(what.lease_policy);
-    if (!read)
-      return fail(read.error().code, "lease_policy: " + read.error().what);
-    policy = std::move(*read);
-  }
+  auto policy = policy_of(what, options);
+  if (!policy)
+    return pass(policy);
   auto& w = **made;
 
   virtual_system house_system;
@@ -60,14 +52,9 @@ result<lab_result> run_actors(const scenario& what, lab_options options) {
     gpu_lease_config settings;
     settings.table = table_config_for(what);
     settings.table.log_events = static_cast<bool>(options.journal);
-    settings.policy = std::move(policy);
-    for (uint32_t gpu = 0; gpu < w.gpu_count(); ++gpu) {
-      gpu_entry entry;
-      entry.name = w.gpu_name(gpu);
-      entry.model = w.gpu_model(gpu);
-      entry.node = w.gpu_node(gpu);
-      settings.gpus.push_back(std::move(entry));
-    }
+    settings.policy = std::move(*policy);
+    for (uint32_t gpu = 0; gpu < w.gpu_count(); ++gpu)
+      settings.gpus.push_back(w.gpu(gpu));
     settings.events = event_port{log, house.start_time()};
     return house_system.system.spawn<gpu_lease>(std::move(settings));
   });

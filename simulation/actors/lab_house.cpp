@@ -112,7 +112,7 @@ void lab_house::open(const std::function<gpu_lease_actor(const journal_actor&)>&
     agents_.push_back(watched(system_.spawn<lab_agent>(*this, i), "an agent"));
   for (uint32_t gpu = 0; gpu < world_.gpu_count(); ++gpu) {
     executors_.push_back(watched(system_.spawn<lab_executor>(*this), "an executor"));
-    models_.push_back(world_.gpu_model(gpu));
+    models_.push_back(world_.gpu(gpu).model);
   }
   boots_.resize(world_.gpu_count());
   log_ = watched(system_.spawn<lab_journal>(*this), "the journal");

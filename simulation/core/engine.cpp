@@ -86,11 +86,7 @@ public:
 
   result<void> run(nanoseconds end) {
     for (uint32_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-      gpu_entry entry;
-      entry.name = world_.gpu_name(gpu);
-      entry.model = world_.gpu_model(gpu);
-      entry.node = world_.gpu_node(gpu);
-      table_.add_gpu(std::move(entry), now_, actions_);
+      table_.add_gpu(world_.gpu(gpu), now_, actions_);
       post_actions();
     }
     deliver();
@@ -338,22 +334,25 @@ private:
 
 } // namespace
 
+result<std::unique_ptr<lease_policy>> policy_of(const scenario& what, const lab_options& options) {
+  if (options.make_policy)
+    return options.make_policy();
+  auto policy = policy_from_text(what.lease_policy);
+  if (!policy)
+    return fail(policy.error().code, "lease_policy: " + policy.error().what);
+  return policy;
+}
+
 result<lab_result> run_core(const scenario& what, lab_options options) {
   auto made = world::make(what, options.world);
   if (!made)
     return pass(made);
-  std::unique_ptr<lease_policy> policy;
-  if (options.make_policy) {
-    policy = options.make_policy();
-  } else {
-    auto read = policy_from_text(what.lease_policy);
-    if (!read)
-      return fail(read.error().code, "lease_policy: " + read.error().what);
-    policy = std::move(*read);
-  }
+  auto policy = policy_of(what, options);
+  if (!policy)
+    return pass(policy);
   auto config = table_config_for(what);
   config.log_events = static_cast<bool>(options.journal);
-  core_engine engine(config, std::move(policy), **made, options);
+  core_engine engine(config, std::move(*policy), **made, options);
   const auto end = time_of(what.duration_s);
   if (auto ran = engine.run(end); !ran)
     return pass(ran);

@@ -23,6 +23,9 @@ struct lab_options {
   std::function<void(double)> progress;
 };
 
+/// What `make_policy` makes, else the scenario's lease policy. Errors: `invalid_input`.
+result<std::unique_ptr<lease_policy>> policy_of(const scenario& what, const lab_options& options);
+
 /// Runs a scenario over the production lease table, policy and planner with a heap of events.
 /// Deterministic: equal scenario, seed and program give equal results, `wall_s` (0 here) apart.
 /// Errors: `invalid_input`, `refused` (an open queue grew beyond its limit), `shutting_down`.

@@ -1,7 +1,7 @@
 #include "simulation/core/incident_plan.hpp"
 
 #include "simulation/model/counter_stream.hpp"
-#include "simulation/model/scenario_check.hpp"
+#include "simulation/model/gpu_places.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -21,20 +21,6 @@ struct stretch {
   nanoseconds until{0};
   double pace = 0;
 };
-
-struct gpu_place {
-  std::string name;
-  std::string node;
-};
-
-std::vector<gpu_place> places_of(const scenario& what) {
-  std::vector<gpu_place> out;
-  for (const auto& group : what.gpus)
-    for (uint32_t i = 0; i < group.count; ++i)
-      out.push_back({fmt::format("{}#{}", group.name, i),
-        fmt::format("{}-{}", group.name, group.per_node == 0 ? 0 : i / group.per_node)});
-  return out;
-}
 
 /// What the slowest of all stretches allows, as edges.
 std::vector<pace_edge> paces_of(const std::vector<stretch>& stretches) {
@@ -85,8 +71,8 @@ nanoseconds incident_plan::end_of_call(nanoseconds now, nanoseconds work) const 
 }
 
 result<incident_plan> plan_incidents(const scenario& what, uint64_t seed) {
-  const auto places = places_of(what);
-  const auto nodes = node_names(what);
+  const auto places = gpu_places(what);
+  const auto nodes = node_names(places);
   const auto end = what.duration_s;
   std::vector<std::vector<stretch>> of_gpu(places.size());
   std::vector<stretch> of_model;

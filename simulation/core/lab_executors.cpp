@@ -79,6 +79,11 @@ void lab_world::count_work(const executor& e, time until, bool in_vain) {
   books_.gpu_was(in_vain ? gpu_time::wasted : gpu_time::useful, compiled, until);
 }
 
+void lab_world::count_for_problem(const executor& e, time until) {
+  if (const auto p = asker_of(e.asker).problem; p < problem_time_.size())
+    problem_time_[p] += until - e.granted_at;
+}
+
 void lab_world::end_work(uint32_t gpu, time now, world_port& port) {
   auto& e = gpus_[gpu];
   count_work(e, now, e.outcome != lease_outcome::fine);
@@ -106,8 +111,7 @@ void lab_world::prove_free(uint32_t gpu, time now, world_port& port) {
   port.verified(gpu, e.token);
   auto& a = asker_of(e.asker);
   const auto held = now - e.granted_at;
-  if (a.problem < problem_time_.size())
-    problem_time_[a.problem] += held;
+  count_for_problem(e, now);
   if (e.revoked)
     return;
   books_.ended(now, e.granted_at, e.outcome);
@@ -204,8 +208,7 @@ void lab_world::gpu_goes(uint32_t gpu, time now, world_port& port) {
     return;
   books_.gpu_given_back(now);
   auto& a = asker_of(e.asker);
-  if (a.problem < problem_time_.size())
-    problem_time_[a.problem] += now - e.granted_at;
+  count_for_problem(e, now);
   // What was measured counts only when the GPU is proven free; the broker sees no lease any more
   // that it could tell the agent about, but the executor's answer is missing.
   if (was == executor_doing::cleaning && !e.revoked) {

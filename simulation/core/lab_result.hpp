@@ -143,7 +143,8 @@ struct lab_result {
   double mean_geomean() const;
 };
 
-/// (sum x)^2 / (n sum x^2); 1 for nothing.
+/// Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has all; 1
+/// for nothing.
 double jain_index(const std::vector<double>& shares);
 
 } // namespace gristmill

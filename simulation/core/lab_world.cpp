@@ -12,7 +12,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// Of every drawn time: entity e acts at instants that are e modulo this, and nobody else does.
-constexpr int quantum_bits = 14;
 constexpr int64_t quantum = int64_t{1} << quantum_bits;
 
 /// Longer than any run, and short enough to be added to any time of one.
@@ -24,7 +23,7 @@ lab_world::lab_world(const scenario& what, world_options options, incident_plan 
   : what_(what), options_(std::move(options)), incidents_(std::move(incidents)),
     books_(time_of(what.warm_up_s), time_of(what.duration_s), what.curve_points),
     problems_(what, options_.seed), end_(time_of(what.duration_s)),
-    exact_(!options_.recorded.empty()) {
+    exact_(!options_.recorded.empty()), gpu_places_(gpu_places(what)) {
   books_.on_wait = options_.on_wait;
   call_ = time_sampler(what_.think.call);
   compile_ = time_sampler(what_.compile.time);
@@ -32,7 +31,8 @@ lab_world::lab_world(const scenario& what, world_options options, incident_plan 
   launch_ = time_of(what_.hold.launch_s);
   verify_ = time_of(what_.hold.verify_s);
   hang_cleanup_ = time_of(what_.fate.hang_cleanup_s);
-  make_gpus();
+  for (const auto& place : gpu_places_)
+    gpus_.emplace_back().speed = place.speed;
   if (exact_)
     make_recorded();
   else
@@ -50,15 +50,6 @@ lab_world::lab_world(const scenario& what, world_options options, incident_plan 
           p, plain_log(problems_.truth()[p].headroom) - problems_.truth()[p].log_speedup());
     }
   }
-}
-
-void lab_world::make_gpus() {
-  for (const auto& group : what_.gpus)
-    for (uint32_t i = 0; i < group.count; ++i) {
-      gpu_places_.push_back({fmt::format("{}#{}", group.name, i), group.model,
-        fmt::format("{}-{}", group.name, group.per_node == 0 ? 0 : i / group.per_node)});
-      gpus_.emplace_back().speed = group.speed;
-    }
 }
 
 void lab_world::make_agents() {
@@ -101,8 +92,9 @@ void lab_world::make_recorded() {
   agents_total_ = static_cast<uint32_t>(askers_.size());
 }
 
-std::string lab_world::agent_name(uint32_t agent) const {
-  return agent < askers_.size() ? askers_[agent].asked.flow.agent : "arrivals";
+gpu_entry lab_world::gpu(uint32_t gpu) const {
+  const auto& place = gpu_places_[gpu];
+  return {.name = place.name, .model = place.model, .node = place.node};
 }
 
 lab_world::time lab_world::due(time now, time span, lab_entity entity) const {
@@ -225,16 +217,12 @@ lab_result lab_world::finish(time now) {
       break;
     case executor_doing::working:
       count_work(e, now, e.outcome != lease_outcome::fine);
+      count_for_problem(e, now);
       break;
     case executor_doing::cleaning:
       books_.gpu_was(gpu_time::verify, e.since, now);
+      count_for_problem(e, now);
       break;
-    }
-  for (const auto& e : gpus_)
-    if (e.what == executor_doing::working || e.what == executor_doing::cleaning) {
-      const auto& a = asker_of(e.asker);
-      if (a.problem < problem_time_.size())
-        problem_time_[a.problem] += now - e.granted_at;
     }
   auto out = books_.close(now);
   out.gpus = gpu_count();

@@ -4,6 +4,7 @@
 #include "simulation/core/lab_books.hpp"
 #include "simulation/core/problem_set.hpp"
 #include "simulation/core/world.hpp"
+#include "simulation/model/gpu_places.hpp"
 #include "simulation/model/time_sampler.hpp"
 
 #include <deque>
@@ -23,11 +24,7 @@ public:
 
   uint32_t agent_count() const override { return agents_total_; }
   uint32_t gpu_count() const override { return static_cast<uint32_t>(gpus_.size()); }
-  std::string gpu_name(uint32_t gpu) const override { return gpu_places_[gpu].name; }
-  std::string gpu_model(uint32_t gpu) const override { return gpu_places_[gpu].model; }
-  std::string gpu_node(uint32_t gpu) const override { return gpu_places_[gpu].node; }
-  std::string agent_name(uint32_t agent) const override;
-  std::string problem_name(uint32_t problem) const override { return problem_names_[problem]; }
+  gpu_entry gpu(uint32_t gpu) const override;
   lab_entity entity_count() const override { return agents_total_ + gpu_count() + 1; }
 
   void start(world_port& port) override;
@@ -110,14 +107,7 @@ private:
     uint32_t starts = 0;
   };
 
-  struct gpu_place {
-    std::string name;
-    std::string model;
-    std::string node;
-  };
-
   // lab_world.cpp
-  void make_gpus();
   void make_agents();
   void make_recorded();
   /// When a timer of that entity fires that is set now for that long from now.
@@ -156,6 +146,8 @@ private:
   void end_work(uint32_t gpu, time now, world_port& port);
   void prove_free(uint32_t gpu, time now, world_port& port);
   void count_work(const executor& e, time until, bool in_vain);
+  /// Its problem has had the GPU until then.
+  void count_for_problem(const executor& e, time until);
   void gpu_goes(uint32_t gpu, time now, world_port& port);
   void gpu_comes(uint32_t gpu, time now, world_port& port);
 

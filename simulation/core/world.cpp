@@ -4,6 +4,7 @@
 #include "planning/allocation/allocation_text.hpp"
 #include "simulation/core/lab_world.hpp"
 #include "simulation/core/oracle_allocation.hpp"
+#include "simulation/model/gpu_places.hpp"
 #include "simulation/model/scenario_check.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using std::chrono::nanoseconds;
 
 /// Whole quanta, at least as long.
 nanoseconds whole(nanoseconds t) {
-  constexpr int64_t quantum = 1 << 14;
+  constexpr int64_t quantum = int64_t{1} << quantum_bits;
   return nanoseconds{(t.count() + quantum - 1) / quantum * quantum};
 }
 
@@ -27,24 +28,22 @@ nanoseconds whole(nanoseconds t) {
 constexpr nanoseconds never = std::chrono::hours{24 * 366 * 50};
 
 result<void> check_needs(const scenario& what, const std::set<std::string>& needs) {
+  const auto gpus = gpu_places(what);
   for (const auto& text : needs) {
     auto need = parse_need(text);
     if (!need)
       return fail(errc::invalid_input, "agents.need: " + need.error().what);
-    bool any = false;
+    const auto satisfies_it = [&](const gpu_place& gpu) {
+      return fits(*need, {gpu.model, {}, gpu.node, 0});
+    };
+    if (std::any_of(gpus.begin(), gpus.end(), satisfies_it))
+      continue;
     std::set<std::string> there;
-    for (const auto& group : what.gpus)
-      for (uint32_t i = 0; i < group.count && !any; ++i) {
-        gpu_attributes has;
-        has.model = group.model;
-        has.node = fmt::format("{}-{}", group.name, group.per_node == 0 ? 0 : i / group.per_node);
-        any = fits(*need, has);
-        there.insert(group.model);
-      }
-    if (!any)
-      return fail(errc::invalid_input,
-        fmt::format("agents.need: no GPU of the scenario satisfies '{}'; there are: {}", text,
-          fmt::join(there, ", ")));
+    for (const auto& gpu : gpus)
+      there.insert(gpu.model);
+    return fail(errc::invalid_input,
+      fmt::format("agents.need: no GPU of the scenario satisfies '{}'; there are: {}", text,
+        fmt::join(there, ", ")));
   }
   return {};
 }

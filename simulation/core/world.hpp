@@ -116,12 +116,8 @@ public:
 
   virtual uint32_t agent_count() const = 0;
   virtual uint32_t gpu_count() const = 0;
-  /// Name, model and node of a GPU, as for `lease_table::add_gpu`.
-  virtual std::string gpu_name(uint32_t gpu) const = 0;
-  virtual std::string gpu_model(uint32_t gpu) const = 0;
-  virtual std::string gpu_node(uint32_t gpu) const = 0;
-  virtual std::string agent_name(uint32_t agent) const = 0;
-  virtual std::string problem_name(uint32_t problem) const = 0;
+  /// Name, model and node of a GPU, for `lease_table::add_gpu`.
+  virtual gpu_entry gpu(uint32_t gpu) const = 0;
   /// Agents come first: entity == agent. GPU `g` is entity `agent_count() + g`.
   virtual lab_entity entity_count() const = 0;
 

@@ -1,12 +1,14 @@
 #include "simulation/import/trace_import.hpp"
 
 #include "journal/event_line.hpp"
+#include "messages/lease.hpp"
 #include "protocol/json_document.hpp"
 #include "protocol/nearest.hpp"
 #include "simulation/import/readers.hpp"
 #include "simulation/model/counter_stream.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
@@ -41,6 +43,13 @@ result<void> check(const import_options& o) {
     return fail(errc::invalid_input,
       fmt::format("--mean-job {}: must be above 0 and at most 1e9", o.mean_job_s));
   return {};
+}
+
+/// The class whose usual cap holds that long.
+lease_class class_of_hold(nanoseconds hold) {
+  if (hold <= std::chrono::seconds{120})
+    return lease_class::timing;
+  return hold <= std::chrono::seconds{300} ? lease_class::profile : lease_class::official;
 }
 
 /// Makes the lines of a lease trace.
@@ -92,12 +101,6 @@ std::unique_ptr<import_reader> make_import_reader(import_form form) {
     return make_gavel_reader();
   }
   return nullptr;
-}
-
-lease_class class_of_hold(nanoseconds hold) {
-  if (hold <= std::chrono::seconds{120})
-    return lease_class::timing;
-  return hold <= std::chrono::seconds{300} ? lease_class::profile : lease_class::official;
 }
 
 result<imported_trace> read_import(

@@ -1,9 +1,7 @@
 #pragma once
 
-#include "messages/lease.hpp"
 #include "messages/result.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -96,8 +94,5 @@ struct import_summary {
 result<import_summary> write_lease_trace(imported_trace jobs, import_form form,
   const std::string& source, const import_options& options,
   const std::function<void(const std::string& line)>& write);
-
-/// The class whose usual cap holds that long.
-lease_class class_of_hold(std::chrono::nanoseconds hold);
 
 } // namespace gristmill

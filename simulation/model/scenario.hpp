@@ -150,8 +150,8 @@ enum class hold_estimate : uint8_t {
 };
 
 /// A run of a lab: who is there, what they do, who decides. Every number of a scenario file stands
-/// here, checked (`read_scenario`); `docs/lab.md` has the file's keys and where the numbers of the
-/// presets are from.
+/// here, checked (`check_scenario`); docs/lab-model.md has the file's keys and where the numbers of
+/// the presets are from.
 struct scenario {
   std::string name;
   double duration_s = 0;

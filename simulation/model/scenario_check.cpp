@@ -1,5 +1,7 @@
 #include "simulation/model/scenario_check.hpp"
 
+#include "simulation/model/gpu_places.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -124,8 +126,11 @@ void check_problems(const scenario& what, checker& see) {
 }
 
 void check_incidents(const scenario& what, checker& see) {
-  const auto gpus = gpu_names(what);
-  const auto nodes = node_names(what);
+  const auto places = gpu_places(what);
+  const auto nodes = node_names(places);
+  std::vector<std::string> gpus;
+  for (const auto& place : places)
+    gpus.push_back(place.name);
   const auto check_pace = [&](incident_kind kind, double pace, const std::string& key) {
     if (kind == incident_kind::rate_limit && !(pace > 0 && pace < 1))
       see.refuse(fmt::format("{} is {}; of a rate limit it must lie between 0 and 1", key, pace));
@@ -155,26 +160,6 @@ void check_incidents(const scenario& what, checker& see) {
 }
 
 } // namespace
-
-std::vector<std::string> gpu_names(const scenario& what) {
-  std::vector<std::string> out;
-  for (const auto& group : what.gpus)
-    for (uint32_t i = 0; i < group.count && out.size() < entities_max; ++i)
-      out.push_back(fmt::format("{}#{}", group.name, i));
-  return out;
-}
-
-std::vector<std::string> node_names(const scenario& what) {
-  std::vector<std::string> out;
-  for (const auto& group : what.gpus) {
-    const uint32_t nodes = group.per_node == 0
-      ? (group.count > 0 ? 1 : 0)
-      : (group.count + group.per_node - 1) / group.per_node;
-    for (uint32_t i = 0; i < nodes && out.size() < entities_max; ++i)
-      out.push_back(fmt::format("{}-{}", group.name, i));
-  }
-  return out;
-}
 
 result<void> check_scenario(const scenario& what) {
   checker see;

@@ -96,8 +96,7 @@ void compare(const lease_trace& recorded, const lease_trace& replayed, policy_re
 }
 
 result<policy_replay> replay_under(const lease_trace& trace, const replay_plan& plan,
-  const std::string& policy, bool first, const replay_options& options, double share_before,
-  double share) {
+  const std::string& policy, const std::function<void(event&&)>& journal) {
   auto what = plan.what;
   what.lease_policy = policy;
   lab_options lab;
@@ -112,14 +111,12 @@ result<policy_replay> replay_under(const lease_trace& trace, const replay_plan& 
     e.incarnation = 1;
     if (auto taken = reader.take(e, seq); !taken && !wrong)
       wrong = taken.error();
-    if (!first || !options.journal)
+    if (!journal)
       return;
     if (auto number = number_of(e.attempt, trace.requests.size()))
       e.attempt = trace.requests[*number].attempt;
-    options.journal(std::move(e));
+    journal(std::move(e));
   };
-  if (options.progress)
-    lab.progress = [&](double done) { options.progress(share_before + share * done); };
   auto ran = run_core(what, std::move(lab));
   if (!ran)
     return fail(ran.error().code, "replay under " + policy + ": " + ran.error().what);
@@ -224,9 +221,7 @@ result<replay_report> replay_trace(const lease_trace& trace, const replay_option
     return pass(plan);
   out.notes.insert(out.notes.end(), plan->notes.begin(), plan->notes.end());
   for (size_t i = 0; i < policies.size(); ++i) {
-    auto share = 1.0 / static_cast<double>(policies.size());
-    auto one = replay_under(
-      trace, *plan, policies[i], i == 0, options, share * static_cast<double>(i), share);
+    auto one = replay_under(trace, *plan, policies[i], i == 0 ? options.journal : nullptr);
     if (!one)
       return pass(one);
     one->own = policies[i] == trace.policy;

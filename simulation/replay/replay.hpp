@@ -89,8 +89,6 @@ struct replay_options {
   /// Takes the events of the replay under the first policy, numbered, with the attempts of the
   /// recording.
   std::function<void(event&&)> journal;
-  /// Told the share that is done, now and then.
-  std::function<void(double)> progress;
 };
 
 /// Plays the trace in the event heap of the simulator (`run_core`), once for each policy. Errors:

@@ -1,6 +1,7 @@
 #include "simulation/replay/replay_plan.hpp"
 
 #include "simulation/model/counter_stream.hpp"
+#include "simulation/model/scenario_check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,9 +17,6 @@ namespace gristmill {
 using std::chrono::nanoseconds;
 
 namespace {
-
-/// Agents, GPUs and one for the incidents (simulation/core/world.hpp).
-constexpr size_t entities_max = 16'384;
 
 /// A GPU that goes away right after a lease must not be free for an instant, or somebody would be
 /// granted it.

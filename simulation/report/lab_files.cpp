@@ -71,7 +71,7 @@ std::string to_json(const lab_plan& plan, const lab_summary& summary,
   out["simulated"] = true;
   out["version"] = who.version;
   out["build"] = who.build;
-  out["engine"] = plan.engine == lab_engine::core ? "core" : "actors";
+  out["engine"] = to_string(plan.engine);
   out["scenario"] = plan.name;
   out["plan"] = plan.hash();
   out["first_seed"] = plan.first_seed;

@@ -38,12 +38,6 @@ std::string point_title(const lab_plan& plan, size_t point) {
   return out.empty() ? plan.name : out;
 }
 
-bool is_shown(const lab_plan& plan, const summary_metric& metric) {
-  const bool any = std::any_of(plan.variants.begin(), plan.variants.end(),
-    [](const lab_variant& v) { return v.what.problems > 0; });
-  return metric.shown && (!metric.needs_problems || any);
-}
-
 /// A column a variant, several tables where there are many.
 std::string metric_tables(const lab_plan& plan, const lab_summary& summary) {
   std::string out;
@@ -73,12 +67,9 @@ std::string difference_tables(const lab_plan& plan, const lab_summary& summary) 
     std::vector<std::vector<std::string>> rows;
     for (size_t m = 0; m < summary.metrics.size(); ++m) {
       const auto& metric = summary.metrics[m];
-      if (!is_shown(plan, metric) || metric.sense == metric_sense::neither
-        || metric.key == "gap_closed" || !d.cells[m].applies)
+      if (!is_compared(plan, metric) || !d.cells[m].applies)
         continue;
-      rows.push_back({metric.title, difference_text(d.cells[m]),
-        d.verdicts[m] == lab_verdict::undecided ? "no ranking: the interval spans zero"
-                                                : to_string(d.verdicts[m])});
+      rows.push_back({metric.title, difference_text(d.cells[m]), ranking_text(d.verdicts[m])});
     }
     out += html_details(
       fmt::format("{} minus {}", variant_name(plan, d.variant), variant_name(plan, d.baseline)),
@@ -241,9 +232,7 @@ result<std::string> to_html(const lab_page& page) {
     html_paragraph(interval_note(plan)), html_paragraph(model_note()), html_heading("Metrics"),
     metric_tables(plan, page.summary), html_heading("Differences, pairs of equal seeds"),
     difference_tables(plan, page.summary)};
-  const bool has_problems = std::any_of(plan.variants.begin(), plan.variants.end(),
-    [](const lab_variant& v) { return v.what.problems > 0; });
-  if (has_problems) {
+  if (has_problems(plan)) {
     parts.push_back(html_heading("Outcome"));
     parts.push_back(for_points(page, outcome_chart));
   }

@@ -14,12 +14,8 @@ namespace {
 /// The columns of a result before its metrics, apart from those of the grid.
 constexpr size_t fixed_columns = 9;
 
-bool read_number(const std::string& text, uint64_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
-bool read_number(const std::string& text, double& out) {
+template <class Number>
+bool read_number(const std::string& text, Number& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc{} && end == text.data() + text.size();
 }

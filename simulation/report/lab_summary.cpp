@@ -61,11 +61,7 @@ summary_cell ratio_of(const seed_values& a, const seed_values& b) {
   const auto bottom = interval_of(b);
   out.applies = true;
   // Whoever divides by a gap that may be none finds anything.
-  if (b.size() > 1 && bottom.spans(0)) {
-    out.never = bottom.count;
-    return out;
-  }
-  if (!(bottom.mean > 0)) {
+  if ((b.size() > 1 && bottom.spans(0)) || !(bottom.mean > 0)) {
     out.never = bottom.count;
     return out;
   }
@@ -101,15 +97,14 @@ public:
   lab_summary make() {
     lab_summary out;
     out.metrics = metrics_;
-    const size_t own = own_metrics().size();
     for (size_t v = 0; v < plan_.variants.size(); ++v) {
       values_.push_back(values_of(v));
       variant_summary one;
       for (size_t m = 0; m < metrics_.size(); ++m)
         one.cells.push_back(cell_of(values_[v][m]));
-      // The last one is no mean over seeds.
+      // `gap_closed`, the last one, is no mean over seeds.
       if (auto gap = gap_of(v))
-        one.cells[own + 2] = *gap;
+        one.cells.back() = *gap;
       std::string digests;
       for (const auto& row : rows_of(plan_, rows_, v)) {
         digests += row.digest + "\n";

@@ -114,22 +114,12 @@ std::string role_of(const lab_plan& plan, size_t v) {
   return out;
 }
 
-/// A summary without problems has no outcome to show.
-bool is_shown(const lab_plan& plan, const lab_summary& summary, size_t m) {
-  const auto& metric = summary.metrics[m];
-  if (!metric.shown)
-    return false;
-  return !metric.needs_problems
-    || std::any_of(plan.variants.begin(), plan.variants.end(),
-      [](const lab_variant& v) { return v.what.problems > 0; });
-}
-
 std::string columns_text(const lab_plan& plan, const lab_summary& summary) {
   std::vector<std::vector<std::string>> rows(1, {""});
   for (size_t v = 0; v < summary.variants.size(); ++v)
     rows.front().push_back(letter_of(v));
   for (size_t m = 0; m < summary.metrics.size(); ++m) {
-    if (!is_shown(plan, summary, m))
+    if (!is_shown(plan, summary.metrics[m]))
       continue;
     rows.push_back({summary.metrics[m].title});
     for (const auto& v : summary.variants)
@@ -142,7 +132,7 @@ std::string lines_text(const lab_plan& plan, const lab_summary& summary) {
   std::vector<std::vector<std::string>> rows(1, {"variant"});
   std::vector<size_t> chosen;
   for (const char* key : headlines)
-    if (const size_t m = summary.metric(key); is_shown(plan, summary, m)) {
+    if (const size_t m = summary.metric(key); is_shown(plan, summary.metrics[m])) {
       chosen.push_back(m);
       rows.front().push_back(summary.metrics[m].title);
     }
@@ -159,16 +149,14 @@ std::string difference_block(
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> equal;
   for (size_t m = 0; m < summary.metrics.size(); ++m) {
-    if (!is_shown(plan, summary, m) || summary.metrics[m].sense == metric_sense::neither
-      || summary.metrics[m].key == "gap_closed" || !d.cells[m].applies)
+    if (!is_compared(plan, summary.metrics[m]) || !d.cells[m].applies)
       continue;
     if (d.verdicts[m] == lab_verdict::same) {
       equal.push_back(summary.metrics[m].title);
       continue;
     }
-    rows.push_back({"  " + summary.metrics[m].title, difference_text(d.cells[m]),
-      d.verdicts[m] == lab_verdict::undecided ? "no ranking: the interval spans zero"
-                                              : to_string(d.verdicts[m])});
+    rows.push_back(
+      {"  " + summary.metrics[m].title, difference_text(d.cells[m]), ranking_text(d.verdicts[m])});
   }
   std::string out =
     fmt::format("{} - {}\n", letter_of(d.variant), letter_of(d.baseline)) + table_text(rows);
@@ -187,7 +175,7 @@ std::string difference_lines(const lab_plan& plan, const lab_summary& summary) {
   std::vector<size_t> chosen;
   for (const char* key : headlines)
     if (const size_t m = summary.metric(key);
-        is_shown(plan, summary, m) && summary.metrics[m].key != "gap_closed") {
+        is_shown(plan, summary.metrics[m]) && summary.metrics[m].key != "gap_closed") {
       chosen.push_back(m);
       rows.front().push_back(summary.metrics[m].title);
     }
@@ -211,6 +199,25 @@ std::string difference_text(const summary_cell& cell) {
   return number_text(cell, true);
 }
 
+std::string ranking_text(lab_verdict verdict) {
+  return verdict == lab_verdict::undecided ? "no ranking: the interval spans zero"
+                                           : to_string(verdict);
+}
+
+bool has_problems(const lab_plan& plan) {
+  return std::any_of(plan.variants.begin(), plan.variants.end(),
+    [](const lab_variant& v) { return v.what.problems > 0; });
+}
+
+bool is_shown(const lab_plan& plan, const summary_metric& metric) {
+  return metric.shown && (!metric.needs_problems || has_problems(plan));
+}
+
+bool is_compared(const lab_plan& plan, const summary_metric& metric) {
+  return is_shown(plan, metric) && metric.sense != metric_sense::neither
+    && metric.key != "gap_closed";
+}
+
 std::string letter_of(size_t variant) {
   std::string out;
   for (size_t rest = variant + 1; rest > 0; rest = (rest - 1) / 26)
@@ -225,9 +232,7 @@ std::string header_text(const lab_plan& plan, const lab_summary& summary, const 
   for (const auto& v : summary.variants)
     transitions += v.transitions;
   out += fmt::format("gristmill {}, build {}, engine {}, {}, {} runs, {} lease transitions\n",
-    who.version, who.build, plan.engine == lab_engine::core ? "core" : "actors", seeds_text(plan),
-    plan.runs(), transitions);
-  std::vector<std::vector<std::string>> rows;
+    who.version, who.build, to_string(plan.engine), seeds_text(plan), plan.runs(), transitions);
   for (size_t v = 0; v < plan.variants.size(); ++v) {
     const auto& variant = plan.variants[v];
     std::string where;

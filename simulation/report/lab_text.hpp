@@ -14,13 +14,22 @@ struct lab_identity {
   std::string build;
 };
 
-/// "12.34 ± 0.41", with two digits of the half width; the mean alone without an interval; "never in
-/// 3 of 20" where seeds have no value.
+/// "12.34 ± 0.41", with two digits of the half width; the mean alone without an interval; "none in
+/// 3 of 20" where seeds have no value, "none" where no seed has one; "-" where it means nothing.
 std::string cell_text(const summary_cell& cell);
 /// The same of a difference, with its sign.
 std::string difference_text(const summary_cell& cell);
+/// `to_string` of the verdict on a difference, with the reason where there is no ranking.
+std::string ranking_text(lab_verdict verdict);
 /// "A", "B", … "Z", "AA", …
 std::string letter_of(size_t variant);
+
+/// Some variant has problems, so there are outcomes.
+bool has_problems(const lab_plan& plan);
+/// Whether tables for people have a line for the metric.
+bool is_shown(const lab_plan& plan, const summary_metric& metric);
+/// Whether a difference of it is shown there: ranked, and no ratio that has its own baseline.
+bool is_compared(const lab_plan& plan, const summary_metric& metric);
 
 /// The lines above every table: what was simulated, by what, with which seeds and digests.
 std::string header_text(const lab_plan& plan, const lab_summary& summary, const lab_identity& who);

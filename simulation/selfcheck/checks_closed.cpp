@@ -12,9 +12,6 @@ namespace {
 
 constexpr double day = 86'400;
 
-/// A wait shorter than this is none: the engine's times are whole quanta of 2^-14 s or so.
-constexpr double no_wait_s = 1e-4;
-
 /// Waits so far apart are as good as independent (docs/selfcheck.md has the measured correlations).
 constexpr uint64_t sample_every = 1000;
 

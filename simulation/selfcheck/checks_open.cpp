@@ -8,9 +8,6 @@ namespace gristmill {
 
 namespace {
 
-/// As in checks_closed.cpp.
-constexpr double no_wait_s = 1e-4;
-
 void add_many_servers(std::vector<check>& out, double load, double jobs) {
   const auto of = open_scenario("open queue", 27, load, exponential_law(24), jobs);
   const open_queue q(27, load, 24);
@@ -38,41 +35,18 @@ void add_many_servers(std::vector<check>& out, double load, double jobs) {
   out.push_back(std::move(made));
 }
 
-struct one_server_case {
-  double load = 0.8;
-  double cv2 = 1;
-  double jobs = 0;
-};
-
-void add_one_server(std::vector<check>& out, const std::vector<one_server_case>& cases) {
+void add_one_server(std::vector<check>& out, const std::vector<load_case>& cases) {
   check made;
   made.name = "one-gpu";
   made.what = "M/G/1, first come first served, mean hold 10 s";
   made.source = "Pollaczek-Khinchine";
   std::vector<scenario> all;
   for (const auto& each : cases) {
-    time_law law = each.cv2 == 0 ? constant_law(10) : exponential_law(10);
-    if (each.cv2 > 1) {
-      law.kind = draw_kind::hyperexponential;
-      law.cv2 = each.cv2;
-    }
-    all.push_back(open_scenario("one GPU", 1, each.load, law, each.jobs));
+    all.push_back(open_scenario("one GPU", 1, each.load, law_of(10, each.cv2), each.jobs));
     made.config += canonical_toml(all.back());
-    made.lines.push_back(
-      {fmt::format("mean wait, s: load {}, CV^2 {}, {:.0f} jobs", each.load, each.cv2, each.jobs),
-        pollaczek_khinchine(each.load, 10, each.cv2)});
+    made.lines.push_back({wait_line(each), pollaczek_khinchine(each.load, 10, each.cv2)});
   }
-  made.run = [all](uint64_t seed, mutant_kind mutant) -> result<seed_outcome> {
-    seed_outcome one;
-    for (const auto& of : all) {
-      auto run = run_scenario(of, seed, mutant);
-      if (!run)
-        return pass(run);
-      one.values.push_back(run->waits.mean_s());
-      count_run(one, *run);
-    }
-    return one;
-  };
+  made.run = run_each(std::move(all), [](const lab_result& run) { return run.waits.mean_s(); });
   out.push_back(std::move(made));
 }
 

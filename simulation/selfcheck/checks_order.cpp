@@ -12,57 +12,30 @@ namespace {
 /// Mean hold of all that follow, in seconds.
 constexpr double hold = 10;
 
-struct order_case {
-  double load = 0;
-  double cv2 = 1;
-  double jobs = 0;
-};
-
-time_law law_of(const order_case& of) {
-  auto out = exponential_law(hold);
-  if (of.cv2 > 1) {
-    out.kind = draw_kind::hyperexponential;
-    out.cv2 = of.cv2;
-  }
-  return out;
-}
-
-service_law service_of(const order_case& of) {
+service_law service_of(const load_case& of) {
   return of.cv2 > 1 ? hyperexponential_service(hold, of.cv2) : exponential_service(hold);
 }
 
 // `sept` with estimates that are exact.
-void add_shortest_first(std::vector<check>& out, const std::vector<order_case>& cases) {
+void add_shortest_first(std::vector<check>& out, const std::vector<load_case>& cases) {
   check made;
   made.name = "shortest-first";
   made.what = "M/G/1 under sept with exact estimates, mean hold 10 s";
   made.source = "Phipps 1956; Conway, Maxwell, Miller 8-4";
   std::vector<scenario> all;
   for (const auto& each : cases) {
-    auto of = open_scenario("shortest first", 1, each.load, law_of(each), each.jobs);
+    auto of = open_scenario("shortest first", 1, each.load, law_of(hold, each.cv2), each.jobs);
     of.lease_policy = "sept";
     of.estimate = hold_estimate::exact;
     made.config += canonical_toml(of);
     all.push_back(std::move(of));
-    made.lines.push_back(
-      {fmt::format("mean wait, s: load {}, CV^2 {}, {:.0f} jobs", each.load, each.cv2, each.jobs),
-        shortest_first_wait(each.load, service_of(each))});
+    made.lines.push_back({wait_line(each), shortest_first_wait(each.load, service_of(each))});
   }
-  made.run = [all](uint64_t seed, mutant_kind mutant) -> result<seed_outcome> {
-    seed_outcome one;
-    for (const auto& of : all) {
-      auto run = run_scenario(of, seed, mutant);
-      if (!run)
-        return pass(run);
-      one.values.push_back(run->waits.mean_s());
-      count_run(one, *run);
-    }
-    return one;
-  };
+  made.run = run_each(std::move(all), [](const lab_result& run) { return run.waits.mean_s(); });
   out.push_back(std::move(made));
 }
 
-void add_least_remaining(std::vector<check>& out, const std::vector<order_case>& cases) {
+void add_least_remaining(std::vector<check>& out, const std::vector<load_case>& cases) {
   check made;
   made.name = "least-remaining";
   made.what =
@@ -78,8 +51,8 @@ void add_least_remaining(std::vector<check>& out, const std::vector<order_case>&
     seed_outcome one;
     for (const auto& each : cases) {
       const double warm_up = 0.05 * each.jobs;
-      const auto jobs =
-        draw_jobs(law_of(each), each.load / hold, static_cast<uint32_t>(each.jobs + warm_up), seed);
+      const auto jobs = draw_jobs(
+        law_of(hold, each.cv2), each.load / hold, static_cast<uint32_t>(each.jobs + warm_up), seed);
       one.values.push_back(least_remaining_mean(jobs, static_cast<size_t>(warm_up)));
     }
     return one;
@@ -142,7 +115,7 @@ void add_least_remaining_bound(std::vector<check>& out, uint32_t count) {
 // Jobs of a geometric number of exponential leases, under policies that look at everything but how
 // long a job still is. What is left of a job at the end of a lease is distributed as the whole job
 // was, so the number of jobs is that of M/M/1 exactly, however small or large the leases are.
-void add_size_blind(std::vector<check>& out, const std::vector<order_case>& cases) {
+void add_size_blind(std::vector<check>& out, const std::vector<load_case>& cases) {
   constexpr double leases = 2;
   const std::vector<std::string> policies = {"fifo", "rr(by=agent)", "las(by=agent)"};
   check made;
@@ -163,27 +136,14 @@ void add_size_blind(std::vector<check>& out, const std::vector<order_case>& case
         {fmt::format("mean response, s: load {}, {}, {:.0f} jobs", each.load, policy, each.jobs),
           exponential_response(each.load, hold)});
     }
-  made.run = [all](uint64_t seed, mutant_kind mutant) -> result<seed_outcome> {
-    seed_outcome one;
-    for (const auto& of : all) {
-      auto run = run_scenario(of, seed, mutant);
-      if (!run)
-        return pass(run);
-      one.values.push_back(run->responses.mean_s());
-      count_run(one, *run);
-    }
-    return one;
-  };
+  made.run = run_each(std::move(all), [](const lab_result& run) { return run.responses.mean_s(); });
   out.push_back(std::move(made));
 }
 
 void add_priorities(std::vector<check>& out, double jobs) {
   // Different holds: a short urgent kind, a varied middle one, a long constant last one.
-  auto varied = exponential_law(10);
-  varied.kind = draw_kind::hyperexponential;
-  varied.cv2 = 2;
   const std::vector<job_kind> kinds = {{0.05, exponential_law(4), lease_class::correctness},
-    {0.03, varied, lease_class::timing}, {0.015, constant_law(20), lease_class::profile}};
+    {0.03, law_of(10, 2), lease_class::timing}, {0.015, law_of(20, 0), lease_class::profile}};
   const std::vector<priority_class> classes = {
     {0.05, 4, 2 * 16}, {0.03, 10, 3 * 100}, {0.015, 20, 400}};
   constexpr uint32_t lanes = 2000;
@@ -225,7 +185,6 @@ void add_conservation(std::vector<check>& out, double jobs) {
   made.name = "conservation";
   made.what = fmt::format("M/M/3 at load 0.8, {:.0f} jobs: 1 + (mean wait - fifo's)/exact", jobs);
   made.source = "size-blind orders share the mean wait";
-  std::vector<scenario> all;
   for (const auto& policy : others)
     made.lines.push_back({policy + " beside fifo, equal draws", 1});
   auto of = open_scenario("conservation", 3, 0.8, exponential_law(hold), jobs);

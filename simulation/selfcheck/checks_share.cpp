@@ -19,10 +19,6 @@ time_law share_law() {
   return {draw_kind::lognormal, 20, 1, 1, 100};
 }
 
-double seconds(std::chrono::nanoseconds time) {
-  return seconds_of(time);
-}
-
 double total_of(const std::vector<uint32_t>& weights) {
   double out = 0;
   for (const auto w : weights)
@@ -37,14 +33,14 @@ double seconds_off(
   double all = 0;
   double longest = 0;
   for (const auto& [problem, sums] : watch.by_problem()) {
-    all += seconds(sums.held);
-    longest = std::max(longest, seconds(sums.longest_held));
+    all += seconds_of(sums.held);
+    longest = std::max(longest, seconds_of(sums.longest_held));
   }
   double out = 0;
   size_t i = 0;
   for (const auto& [problem, sums] : watch.by_problem())
     out = std::max(out,
-      std::fabs(seconds(sums.held) / all - weights.at(i++) / total_of(weights))
+      std::fabs(seconds_of(sums.held) / all - weights.at(i++) / total_of(weights))
         / share_bound(gpus, longest, all, quantum));
   return out;
 }
@@ -85,7 +81,8 @@ double pair_off(const queue_watch& watch, const std::vector<uint32_t>& weights, 
   std::vector<std::pair<double, double>> flows;
   for (const auto& [problem, sums] : watch.by_problem()) {
     const double weight = weights.at(flows.size());
-    flows.push_back({seconds(sums.held) / weight, seconds(sums.longest_held) / weight + quantum});
+    flows.push_back(
+      {seconds_of(sums.held) / weight, seconds_of(sums.longest_held) / weight + quantum});
   }
   double out = 0;
   for (const auto& a : flows)

@@ -1,5 +1,7 @@
 #include "simulation/selfcheck/least_remaining.hpp"
 
+#include "simulation/model/counter_stream.hpp"
+
 #include <queue>
 
 namespace gristmill {
@@ -33,7 +35,7 @@ double least_remaining_mean(const std::vector<job_size>& jobs, size_t skipped) {
       }
       now += running.left;
       if (running.job >= skipped)
-        sum += std::chrono::duration<double>(now - jobs[running.job].arrived).count();
+        sum += seconds_of(now - jobs[running.job].arrived);
     }
     now = std::max(now, end);
   };

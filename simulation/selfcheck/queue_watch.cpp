@@ -1,5 +1,6 @@
 #include "simulation/selfcheck/queue_watch.hpp"
 
+#include "simulation/model/counter_stream.hpp"
 #include "simulation/selfcheck/wrapped_policy.hpp"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ public:
       each->held += usage.held;
       each->longest_held = std::max(each->longest_held, usage.held);
     }
-    watch_.ends_s_.at(size_t(w.what)) += std::chrono::duration<double>(now).count();
+    watch_.ends_s_.at(size_t(w.what)) += seconds_of(now);
     watch_.leased_.erase(it);
     --watch_.held_;
     wrapped_policy::on_release(usage, reason, now);
@@ -68,8 +69,7 @@ std::unique_ptr<lease_policy> queue_watch::before(std::unique_ptr<lease_policy> 
 void queue_watch::advance(nanoseconds now) {
   if (now <= newest_)
     return;
-  const double passed =
-    std::chrono::duration<double>(now - std::max(newest_, std::min(from_, now))).count();
+  const double passed = seconds_of(now - std::max(newest_, std::min(from_, now)));
   newest_ = now;
   const auto waiting = static_cast<uint32_t>(waiting_.size());
   waiting_area_s_ += passed * waiting;

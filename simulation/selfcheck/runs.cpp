@@ -1,8 +1,31 @@
 #include "simulation/selfcheck/runs.hpp"
 
+#include <fmt/format.h>
 #include <utility>
 
 namespace gristmill {
+
+time_law exponential_law(double mean_s) {
+  time_law out;
+  out.kind = draw_kind::exponential;
+  out.mean_s = mean_s;
+  return out;
+}
+
+time_law law_of(double mean_s, double cv2) {
+  auto out = exponential_law(mean_s);
+  if (cv2 == 0)
+    out.kind = draw_kind::constant;
+  if (cv2 > 1) {
+    out.kind = draw_kind::hyperexponential;
+    out.cv2 = cv2;
+  }
+  return out;
+}
+
+std::string wait_line(const load_case& what) {
+  return fmt::format("mean wait, s: load {}, CV^2 {}, {:.0f} jobs", what.load, what.cv2, what.jobs);
+}
 
 scenario bare_scenario(std::string name, uint32_t gpus, double duration_s, double warm_up_s) {
   scenario out;
@@ -65,18 +88,20 @@ void count_run(seed_outcome& out, const lab_result& run) {
   out.digest += run.digest;
 }
 
-time_law exponential_law(double mean_s) {
-  time_law out;
-  out.kind = draw_kind::exponential;
-  out.mean_s = mean_s;
-  return out;
-}
-
-time_law constant_law(double mean_s) {
-  time_law out;
-  out.kind = draw_kind::constant;
-  out.mean_s = mean_s;
-  return out;
+std::function<result<seed_outcome>(uint64_t seed, mutant_kind mutant)> run_each(
+  std::vector<scenario> all, std::function<double(const lab_result&)> value) {
+  return [all = std::move(all), value = std::move(value)](
+           uint64_t seed, mutant_kind mutant) -> result<seed_outcome> {
+    seed_outcome one;
+    for (const auto& of : all) {
+      auto run = run_scenario(of, seed, mutant);
+      if (!run)
+        return pass(run);
+      one.values.push_back(value(*run));
+      count_run(one, *run);
+    }
+    return one;
+  };
 }
 
 } // namespace gristmill

@@ -4,9 +4,29 @@
 #include "simulation/selfcheck/check.hpp"
 #include "simulation/selfcheck/queue_watch.hpp"
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace gristmill {
+
+/// A wait shorter than this is none: the engine's times are whole quanta of 2^14 ns.
+inline constexpr double no_wait_s = 1e-4;
+
+time_law exponential_law(double mean_s);
+/// Constant for a CV^2 of 0, exponential for 1, two exponentials with balanced means above that.
+time_law law_of(double mean_s, double cv2);
+
+/// What one GPU is loaded with, and for how many jobs.
+struct load_case {
+  double load = 0;
+  /// Of the holds.
+  double cv2 = 1;
+  double jobs = 0;
+};
+
+/// The line of a check that compares the mean wait: "mean wait, s: load 0.8, CV^2 4, 500000 jobs".
+std::string wait_line(const load_case& what);
 
 /// A scenario of the checks: one group of `gpus` GPUs, nothing but leases, requests without
 /// estimates, caps and patience that nobody reaches, `fifo`. Without agents and arrivals.
@@ -29,7 +49,8 @@ result<lab_result> run_scenario(const scenario& what, uint64_t seed, mutant_kind
 /// Adds a run's leases and digest to the outcome of a seed.
 void count_run(seed_outcome& out, const lab_result& run);
 
-time_law exponential_law(double mean_s);
-time_law constant_law(double mean_s);
+/// For `check::run`: one scenario after the other, and of each the number that `value` tells.
+std::function<result<seed_outcome>(uint64_t seed, mutant_kind mutant)> run_each(
+  std::vector<scenario> all, std::function<double(const lab_result&)> value);
 
 } // namespace gristmill

@@ -145,9 +145,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::string plan_text(const lab_plan& plan, const lab_identity& who) {
   std::string out = "gristmill sweep 1\n";
-  out +=
-    fmt::format("version = {}\nbuild = {}\nengine = {}\nfirst_seed = {}\nseeds = {}\n", who.version,
-      who.build, plan.engine == lab_engine::core ? "core" : "actors", plan.first_seed, plan.seeds);
+  out += fmt::format("version = {}\nbuild = {}\nengine = {}\nfirst_seed = {}\nseeds = {}\n",
+    who.version, who.build, to_string(plan.engine), plan.first_seed, plan.seeds);
   out += "scenario of variant 0:\n" + canonical_toml(plan.variants.front().what);
   for (size_t v = 0; v < plan.variants.size(); ++v) {
     const auto& variant = plan.variants[v];

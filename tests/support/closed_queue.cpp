@@ -1,5 +1,7 @@
 #include "tests/support/closed_queue.hpp"
 
+#include "simulation/core/lab_result.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -164,16 +166,6 @@ private:
 };
 
 } // namespace
-
-double jain_index(const std::vector<double>& shares) {
-  double sum = 0;
-  double squares = 0;
-  for (double x : shares) {
-    sum += x;
-    squares += x * x;
-  }
-  return squares == 0 ? 1 : sum * sum / (static_cast<double>(shares.size()) * squares);
-}
 
 closed_queue_result simulate(const closed_queue& model, lease_policy& policy) {
   return simulation{model, policy}.run();

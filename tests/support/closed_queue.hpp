@@ -33,7 +33,7 @@ struct closed_queue {
 
 struct closed_queue_result {
   double leases_per_s = 0;
-  /// Of GPU seconds between agents.
+  /// Jain's index of fairness, of GPU seconds between agents.
   double jain = 0;
   /// Agents that were granted nothing in the measured time.
   uint32_t starved = 0;
@@ -48,9 +48,6 @@ struct closed_queue_result {
 
 /// Drives a policy that was just made with a heap of events in whole nanoseconds.
 closed_queue_result simulate(const closed_queue& model, lease_policy& policy);
-
-/// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
-double jain_index(const std::vector<double>& shares);
 
 using gristmill::counter_unit;
 using gristmill::counter_word;

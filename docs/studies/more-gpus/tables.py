@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Tables and figures of docs/studies/more-gpus.md, from the folders that `gristmill sweep` wrote.
 
-    python3 docs/studies/more-gpus/tables.py FOLDER
+    python3 docs/studies/more-gpus/tables.py FOLDER [--keep DIR]
 
-FOLDER holds the folders gamma2, gamma4, policies and flows, or some of them. Prints every table; with --keep DIR it also puts
-summary.csv and results.csv of each sweep and the charts of its report.html that the page shows there.
-Python's standard library only.
+FOLDER holds the folders gamma2, gamma4, policies and flows, or some of them. Prints every table. Python's standard
+library only.
 """
 
 import argparse
@@ -16,7 +15,7 @@ import re
 import shutil
 import statistics
 
-# Student's t, 97.5 %, by degrees of freedom.
+# Student's t, 97.5 %, by degrees of freedom: for at most 20 seeds.
 T = [None, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
      2.131, 2.120, 2.110, 2.101, 2.093]
 
@@ -201,9 +200,10 @@ def keep(folder, where):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--keep", type=pathlib.Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER", help="where the folders of the sweeps lie")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
+                        help="also put summary.csv, results.csv and the charts that the page shows into DIR/SWEEP")
     arguments = parser.parse_args()
     first = ["leases", "leases_per_s", "utilisation", "wait_mean_s", "wait_p99_s", "gpu_hours"]
     outcome = ["geomean", "wins", "above_two", "median_sol", "area"]

@@ -33,11 +33,9 @@ public:
 
   uint32_t agent_count() const override { return agents; }
   uint32_t gpu_count() const override { return gpus; }
-  std::string gpu_name(uint32_t gpu) const override { return "gpu#" + std::to_string(gpu); }
-  std::string gpu_model(uint32_t) const override { return "b200"; }
-  std::string gpu_node(uint32_t) const override { return "node"; }
-  std::string agent_name(uint32_t agent) const override { return "a" + std::to_string(agent); }
-  std::string problem_name(uint32_t) const override { return "p"; }
+  gpu_entry gpu(uint32_t gpu) const override {
+    return {.name = "gpu#" + std::to_string(gpu), .model = "b200", .node = "node"};
+  }
   lab_entity entity_count() const override { return agents + gpus + 1; }
 
   void start(world_port& port) override {
@@ -92,7 +90,7 @@ public:
   void ask(uint32_t agent, world_port& port) {
     lease_request what;
     what.request = ++next_[agent];
-    what.flow = {"p", agent_name(agent)};
+    what.flow = {"p", "a" + std::to_string(agent)};
     what.need = need;
     what.estimated_hold = work;
     port.request(agent, what);
@@ -136,7 +134,7 @@ struct stage {
       what.table.estimate_places = false;
       what.table.log_events = keep_events;
       for (uint32_t g = 0; g < of.gpu_count(); ++g)
-        what.gpus.push_back({.name = of.gpu_name(g), .model = of.gpu_model(g)});
+        what.gpus.push_back(of.gpu(g));
       what.events = event_port{log, house.start_time()};
       return system.spawn<gpu_lease>(std::move(what));
     });

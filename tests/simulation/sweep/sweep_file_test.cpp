@@ -61,13 +61,13 @@ learning.gamma = [2, 4.5]
   CHECK(plan->variants.back().what.learning.gamma == 4.5);
 }
 
-TEST_CASE("a case sets several keys under one name and is multiplied with the grid") {
+TEST_CASE("a case sets keys under one name; cases come by name and are multiplied with the grid") {
   const auto wishes = read(R"toml(
 scenario = "small"
-[cases.off]
-compile.on_lease = false
 [cases.on]
 compile.on_lease = true
+[cases.off]
+compile.on_lease = false
 [grid]
 gpus.count = [2, 4]
 )toml");
@@ -142,6 +142,7 @@ TEST_CASE("a grid that multiplies beyond all bounds is refused, not built") {
   const auto wishes = read(text);
   REQUIRE_FALSE(wishes);
   CAPTURE(wishes.error().what);
+  CHECK(wishes.error().what.find("the grid is too large") != std::string::npos);
 }
 
 TEST_CASE("plans are refused for what does not exist, stands twice or compares with nothing") {
