@@ -98,6 +98,8 @@ int code_of(const failure& why) {
     return lease_exit::no_turn;
   case errc::child_failed:
   case errc::device_fault:
+  case errc::budget_exhausted:
+  case errc::provider_refused:
     return lease_exit::taken_back;
   }
   return lease_exit::taken_back;

@@ -17,7 +17,7 @@ struct child_loop_limits {
   /// Folder with gristmill-jail and the programs that it starts.
   std::string program_folder;
   /// How many children of each profile run at once, in the order of `child_profile`.
-  std::array<uint32_t, 4> parallel{1, 1, 1, 1};
+  std::array<uint32_t, 5> parallel{1, 1, 1, 1, 1};
   /// How many children may wait for their turn, all profiles together.
   size_t waiting_max = 256;
   /// How long a killed group may take to vanish before its child is given up.

@@ -84,6 +84,21 @@ std::vector<std::string> clean_environment(const std::string& directory, std::st
   return all;
 }
 
+/// An agent needs what its user has set: keys, proxies, a home. It learns nothing of the run, least
+/// of all a lease: it never works under one.
+std::vector<std::string> users_environment(const std::string& directory) {
+  std::vector<std::string> all;
+  for (char** each = environ; *each != nullptr; ++each) {
+    std::string_view entry(*each);
+    if (!entry.starts_with("GRISTMILL_") && !entry.starts_with("TMPDIR=")
+      && !entry.starts_with("PWD=") && !entry.starts_with("OLDPWD="))
+      all.emplace_back(entry);
+  }
+  all.push_back(fmt::format("TMPDIR={}", directory));
+  all.push_back(fmt::format("PWD={}", directory));
+  return all;
+}
+
 std::string working_directory() {
   std::array<char, 4096> buffer{};
   return getcwd(buffer.data(), buffer.size()) ? buffer.data() : "/";
@@ -116,6 +131,9 @@ jail_limits limits_of(child_profile profile) {
     return {256 * gib, 16 * gib, 1024, 7200, true};
   case child_profile::judge:
     return {64 * gib, gib / 4, 1024, 7200, true};
+  case child_profile::command:
+    // Runtimes of agents reserve address space as they like; the parent's deadline is the limit.
+    return {0, gib / 16, 4096, 0, false};
   }
   return {};
 }
@@ -158,8 +176,8 @@ result<jail_command> parse_jail_command(std::span<const std::string> arguments) 
     return fail(errc::invalid_input, "gristmill-jail: no profile");
   const auto& name = arguments[at++];
   bool known = false;
-  for (auto profile :
-    {child_profile::compiler, child_profile::oracle, child_profile::runner, child_profile::judge})
+  for (auto profile : {child_profile::compiler, child_profile::oracle, child_profile::runner,
+         child_profile::judge, child_profile::command})
     if (to_string(profile) == name) {
       command.profile = profile;
       known = true;
@@ -167,7 +185,8 @@ result<jail_command> parse_jail_command(std::span<const std::string> arguments) 
   if (!known)
     return fail(errc::invalid_input,
       fmt::format(
-        "gristmill-jail: unknown profile {}; known: compiler, oracle, runner, judge", name));
+        "gristmill-jail: unknown profile {}; known: compiler, oracle, runner, judge, command",
+        name));
   if (at >= arguments.size() || arguments[at++] != "--")
     return fail(errc::invalid_input, "gristmill-jail: -- must follow the profile");
   command.command.assign(arguments.begin() + static_cast<ptrdiff_t>(at), arguments.end());
@@ -211,8 +230,9 @@ failure enter_jail(const jail_command& command) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return system_failure("no new privileges");
   umask(077);
-  // A helper of a child may not write to the parent, nor hold the pipe open.
-  const int keep = command.nested ? 3 : lowest_free_descriptor;
+  // A helper of a child and an agent may not write to the parent, nor hold the pipe open.
+  const bool silent = command.nested || command.profile == child_profile::command;
+  const int keep = silent ? 3 : lowest_free_descriptor;
   if (close_range(static_cast<unsigned>(keep), ~0U, 0) != 0)
     return system_failure("closing descriptors");
   if (!command.nested) {
@@ -227,6 +247,8 @@ failure enter_jail(const jail_command& command) {
   if (command.nested) {
     const char* network = std::getenv("GRISTMILL_NETWORK");
     environment = clean_environment(working_directory(), network ? network : "shared");
+  } else if (command.profile == child_profile::command) {
+    environment = users_environment(working_directory());
   } else {
     environment = clean_environment(working_directory(), own_network ? "none" : "shared");
   }

@@ -8,6 +8,7 @@
 #include "protocol/json_document.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <fmt/format.h>
 #include <map>
 #include <string_view>
@@ -17,6 +18,26 @@ namespace gristmill {
 namespace {
 
 constexpr uint64_t code_bytes_max = uint64_t{16} << 20;
+/// What the printf of kernels may add to this child's log, of which 64 KiB are kept.
+constexpr uint64_t printed_bytes_max = uint64_t{32} << 10;
+
+/// Writes what device code prints to our standard output, which is the log of this child.
+class printer {
+public:
+  void operator()(const ptx::entry_info& entry, const ptx::launch&, const ptx::outcome& run) {
+    if (run.printed.empty() || left_ == 0)
+      return;
+    const std::string_view text = std::string_view(run.printed).substr(0, left_);
+    left_ -= text.size();
+    fmt::print("printed by {}:\n{}{}", entry.name, text, text.ends_with('\n') ? "" : "\n");
+    if (left_ == 0 || run.printed_left_out > 0)
+      fmt::print("(more was printed, which is not kept)\n");
+    std::fflush(stdout);
+  }
+
+private:
+  uint64_t left_ = printed_bytes_max;
+};
 
 result<std::unique_ptr<device>> open_device(const std::string& name, uint64_t instruction_limit) {
   auto groups = parse_devices(name, known_profiles());
@@ -30,6 +51,8 @@ result<std::unique_ptr<device>> open_device(const std::string& name, uint64_t in
   mock_device_config config;
   config.profile = std::move(*model);
   config.instruction_limit = instruction_limit;
+  config.printed_bytes_max = printed_bytes_max;
+  config.executed = printer{};
   return make_mock_device(std::move(config));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -20,7 +21,7 @@ result<device_pointer> arena::add(
     return fail(errc::refused, fmt::format("{}: the device addresses are used up", name));
   next_ += step;
   used_ += bytes;
-  buffers_.emplace(base, buffer{std::move(memory), bytes, writable, std::move(name)});
+  buffers_.emplace(base, buffer{std::move(memory), bytes, writable, std::move(name), false, {}});
   return base;
 }
 
@@ -68,11 +69,38 @@ result<void> arena::clear(device_pointer at, uint64_t bytes) {
   return {};
 }
 
-std::vector<ptx::region> arena::regions() const {
+void arena::watch(device_pointer base, bool is_output) {
+  buffer& held = buffers_.at(base);
+  held.undefined.assign(held.bytes, 1);
+  held.is_output = is_output;
+}
+
+void arena::define(device_pointer at, uint64_t bytes) {
+  if (bytes == 0)
+    return;
+  buffer& held = buffers_.at(holder(at)->first);
+  if (!held.undefined.empty())
+    std::fill_n(held.undefined.begin() + static_cast<std::ptrdiff_t>(at - holder(at)->first),
+      static_cast<std::ptrdiff_t>(bytes), uint8_t{0});
+}
+
+void arena::define_like(device_pointer to, device_pointer from, uint64_t bytes) {
+  define(to, bytes);
+  if (bytes == 0)
+    return;
+  const auto source = holder(from);
+  buffer& held = buffers_.at(holder(to)->first);
+  if (!source->second.undefined.empty() && !held.undefined.empty())
+    std::memmove(held.undefined.data() + (to - holder(to)->first),
+      source->second.undefined.data() + (from - source->first), bytes);
+}
+
+std::vector<ptx::region> arena::regions() {
   std::vector<ptx::region> all;
-  for (const auto& [base, held] : buffers_)
+  for (auto& [base, held] : buffers_)
     if (held.bytes > 0)
-      all.push_back({base, held.memory.data(), held.bytes, held.writable, held.name});
+      all.push_back({base, held.memory.data(), held.bytes, held.writable, held.name,
+        held.undefined.empty() ? nullptr : held.undefined.data(), held.is_output});
   return all;
 }
 

@@ -29,8 +29,13 @@ public:
   result<uint8_t*> find(device_pointer at, uint64_t bytes, bool for_writing) const;
   /// Sets a writable range to zero.
   result<void> clear(device_pointer at, uint64_t bytes);
+  /// From now on it is known which bytes of a buffer have been written; so far none.
+  void watch(device_pointer base, bool is_output);
+  /// A range that lies in one buffer has been written, or copied from another one.
+  void define(device_pointer at, uint64_t bytes);
+  void define_like(device_pointer to, device_pointer from, uint64_t bytes);
   /// Everything a kernel may touch, in order of address.
-  std::vector<ptx::region> regions() const;
+  std::vector<ptx::region> regions();
   /// Bytes of the buffers that the values point into, each buffer once.
   uint64_t bytes_behind(const std::vector<uint64_t>& values) const;
 
@@ -40,6 +45,9 @@ private:
     uint64_t bytes = 0;
     bool writable = true;
     std::string name;
+    bool is_output = false;
+    /// A byte for each byte: 1 while nobody has written it. Empty when that is not watched.
+    std::vector<uint8_t> undefined;
   };
   using buffers = std::map<device_pointer, buffer>;
 

@@ -65,23 +65,36 @@ void finish(launch_time& time, const gpu_profile& gpu) {
 
 } // namespace
 
-uint32_t resident_blocks(
+occupancy occupancy_of(
   const gpu_profile& gpu, const ptx::entry_info& entry, uint32_t threads, uint32_t dynamic_shared) {
   const uint32_t warps = (threads + 31) / 32;
   if (warps == 0 || warps > gpu.warps_per_sm)
-    return 0;
-  uint64_t blocks = std::min<uint64_t>(gpu.blocks_per_sm, gpu.warps_per_sm / warps);
+    return {0, "threads"};
+  uint64_t blocks = gpu.blocks_per_sm;
+  occupancy found{0, "block slots"};
+  const auto limit = [&](uint64_t most, const char* by) {
+    if (most >= blocks)
+      return;
+    blocks = most;
+    found.limiter = by;
+  };
+  limit(gpu.warps_per_sm / warps, "threads");
   // Registers are given to warps in units of 256; no thread has fewer than 16 or more than 255.
   const uint64_t per_thread = std::clamp<uint32_t>(entry.registers, 16, 255);
-  const uint64_t warps_by_registers = gpu.registers_per_sm / rounded_up(per_thread * 32, 256);
-  blocks = std::min(blocks, warps_by_registers / warps);
+  limit(gpu.registers_per_sm / rounded_up(per_thread * 32, 256) / warps, "registers");
   const uint64_t shared = uint64_t{entry.static_shared} + dynamic_shared;
   if (shared > gpu.shared_per_block)
-    return 0;
+    return {0, "shared memory"};
   // The system keeps 1 KiB of shared memory for each block.
   if (shared > 0)
-    blocks = std::min(blocks, gpu.shared_per_sm / rounded_up(shared + 1024, 128));
-  return static_cast<uint32_t>(blocks);
+    limit(gpu.shared_per_sm / rounded_up(shared + 1024, 128), "shared memory");
+  found.blocks = static_cast<uint32_t>(blocks);
+  return found;
+}
+
+uint32_t resident_blocks(
+  const gpu_profile& gpu, const ptx::entry_info& entry, uint32_t threads, uint32_t dynamic_shared) {
+  return occupancy_of(gpu, entry, threads, dynamic_shared).blocks;
 }
 
 ptx::hardware hardware_of(const gpu_profile& gpu, uint64_t shared_per_block, uint32_t resident) {

@@ -27,8 +27,17 @@ struct launch_time {
   uint64_t blocks_sampled = 0;
 };
 
-/// Blocks of an entry that one SM holds at once: limited by block slots, warps, registers and
-/// shared memory. 0 when not even one fits.
+/// Blocks of an entry that one SM holds at once, and what there is not enough of for one more.
+struct occupancy {
+  uint32_t blocks = 0;
+  /// "block slots", "threads", "registers" or "shared memory".
+  std::string limiter;
+};
+occupancy occupancy_of(
+  const gpu_profile& gpu, const ptx::entry_info& entry, uint32_t threads, uint32_t dynamic_shared);
+
+/// `occupancy_of(…).blocks`: limited by block slots, warps, registers and shared memory. 0 when not
+/// even one fits.
 uint32_t resident_blocks(
   const gpu_profile& gpu, const ptx::entry_info& entry, uint32_t threads, uint32_t dynamic_shared);
 

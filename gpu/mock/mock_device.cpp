@@ -95,7 +95,14 @@ result<device_pointer> mock_device::allocate(uint64_t bytes, std::string name) {
   auto memory = host_memory::anonymous(bytes);
   if (!memory)
     return pass(memory);
-  return arena_.add(std::move(*memory), bytes, true, std::move(name));
+  if (config_.fresh_byte && bytes > 0)
+    std::memset(memory->data(), *config_.fresh_byte, bytes);
+  const bool is_output = config_.outputs.count(name) != 0;
+  const auto base = arena_.add(std::move(*memory), bytes, true, std::move(name));
+  if (base
+    && (has(config_.checks, ptx::check::uninitialised) || has(config_.checks, ptx::check::outputs)))
+    arena_.watch(*base, is_output);
+  return base;
 }
 
 result<device_pointer> mock_device::map_input(std::span<const std::byte> host, std::string name) {
@@ -129,6 +136,7 @@ result<void> mock_device::copy_in(device_pointer to, std::span<const std::byte> 
     return pass(at);
   if (!from.empty())
     std::memcpy(*at, from.data(), from.size());
+  arena_.define(to, from.size());
   return {};
 }
 
@@ -152,6 +160,7 @@ result<void> mock_device::copy(device_pointer to, device_pointer from, uint64_t 
     steps_.push_back(model_transfer(config_.profile, bytes, bytes));
   if (bytes > 0)
     std::memmove(*target, *source, bytes);
+  arena_.define_like(to, from, bytes);
   return {};
 }
 
@@ -166,6 +175,7 @@ result<void> mock_device::memset(
     return pass(at);
   if (timing_)
     steps_.push_back(model_transfer(config_.profile, 0, bytes));
+  arena_.define(to, bytes);
   const uint32_t mask = width == 4 ? UINT32_MAX : (1U << 8 * width) - 1;
   if ((value & mask) == 0)
     return arena_.clear(to, bytes);
@@ -347,7 +357,13 @@ result<launch_report> mock_device::launch(
   if (timing_)
     return run_timed(module, **entry, std::move(what));
 
+  what.checks = config_.checks;
+  what.order_seed = config_.order_seed;
+  what.per_line = config_.per_line;
+  what.printed_bytes_max = config_.printed_bytes_max;
   ptx::outcome run = ptx::run(*module.instance, what);
+  if (config_.executed)
+    config_.executed(**entry, what, run);
   launch_report report;
   report.counts = std::make_shared<const ptx::counts>(std::move(run.done));
   if (run.failed)
@@ -375,6 +391,8 @@ result<launch_report> mock_device::run_timed(
   auto time = model_launch(config_.profile, entry, out.taken);
   if (!time)
     return pass(time);
+  if (config_.timed)
+    config_.timed(entry, *time);
   steps_.push_back(std::move(*time));
   return report;
 }

@@ -5,6 +5,7 @@
 #include "gpu/toolchain/compiler_process.hpp"
 #include "gpu/toolchain/device_header.hpp"
 #include "gpu/toolchain/device_ir.hpp"
+#include "gpu/toolchain/line_info.hpp"
 #include "gpu/toolchain/ptx_check.hpp"
 #include "gpu/toolchain/signature.hpp"
 #include "gpu/toolchain/source_check.hpp"
@@ -53,6 +54,8 @@ result<std::vector<std::string>> front_end_command(
   append(command, without_toolkit);
   command.push_back("--cuda-gpu-arch=" + arch);
   append(command, *options);
+  if (input.line_info)
+    command.emplace_back("-gline-directives-only");
   append(command, {"-o", "unit.ll", "unit.cu"});
   return command;
 }
@@ -142,7 +145,10 @@ result<compile_output> compile_with_clang(const compile_input& input,
       judged.status != verdict_status::passed)
     return answer_without_code(judged.status, "error: " + judged.reason + "\n");
 
-  if (auto written = write_text_file(folder / "code.ll", trust_alignment(ir->text)); !written)
+  std::string code = trust_alignment(ir->text);
+  if (input.line_info)
+    code = keep_lines_of(code, "kernel.cu");
+  if (auto written = write_text_file(folder / "code.ll", code); !written)
     return pass(written);
   const auto back = run_compiler(clang.program, back_end_command(input, *arch), folder, limit);
   if (!back)
@@ -159,7 +165,7 @@ result<compile_output> compile_with_clang(const compile_input& input,
   const auto module = ptx::parse(*ptx);
   if (!module)
     return refused_because(module.error().what);
-  ptx_judgement judged = judge_ptx(**module, *ir, input.unit);
+  ptx_judgement judged = judge_ptx(**module, *ir, input.unit, input.line_info);
   if (judged.status != verdict_status::passed)
     return answer_without_code(judged.status, "error: " + judged.reason + "\n");
 

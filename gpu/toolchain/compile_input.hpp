@@ -18,6 +18,8 @@ struct compile_input {
   plan_options options;
   /// "sm_90a"
   std::string arch;
+  /// Lets the PTX name lines of the source, for faults and profiles.
+  bool line_info = false;
 };
 
 /// What came of it. A candidate that does not compile is an answer, not an error.

@@ -86,6 +86,8 @@ std::string input_key(std::string_view recipe, std::string_view version,
       add(file.content);
     }
   add(input.arch);
+  if (input.line_info)
+    add("line info");
   add(input.options.standard);
   add(input.options.fast_math ? "fast" : "exact");
   add(std::to_string(input.options.max_registers));

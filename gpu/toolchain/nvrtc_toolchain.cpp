@@ -76,6 +76,8 @@ result<std::vector<std::string>> compile_options(
     options.emplace_back("--use_fast_math");
     options.emplace_back("-DGM_FAST_MATH=1");
   }
+  if (input.line_info)
+    options.emplace_back("--generate-line-info");
   return options;
 }
 
@@ -394,7 +396,7 @@ result<compile_output> compile_with_nvrtc(const compile_input& input, const fs::
       return pass(writable);
     known.writable_globals = std::move(*writable);
   }
-  judged = judge_ptx(**module, known, input.unit);
+  judged = judge_ptx(**module, known, input.unit, input.line_info);
   if (judged.status != verdict_status::passed)
     return answer_without_code(judged.status, "error: " + judged.reason + "\n");
 

@@ -119,7 +119,8 @@ ptx_judgement judge_entry_names(std::string_view text, const device_ir& ir) {
   return {};
 }
 
-ptx_judgement judge_ptx(const ptx::module& module, const device_ir& ir, const compile_unit& unit) {
+ptx_judgement judge_ptx(
+  const ptx::module& module, const device_ir& ir, const compile_unit& unit, bool line_info) {
   const std::vector<ptx::entry_info> entries = ptx::entries(module);
   for (const ptx::entry_info& entry : entries)
     if (!ir.kernels.contains(entry.name))
@@ -128,7 +129,8 @@ ptx_judgement judge_ptx(const ptx::module& module, const device_ir& ir, const co
           "second entry smuggled in by inline PTX: {} (PTX line {})", entry.name, entry.line),
         {}};
   for (const std::string& directive : ptx::directives_used(module))
-    if (std::find(std::begin(directives), std::end(directives), directive) == std::end(directives))
+    if (!(line_info && directive == ".section")
+      && std::find(std::begin(directives), std::end(directives), directive) == std::end(directives))
       return {verdict_status::compile_error,
         fmt::format("the PTX directive {} is not allowed", directive), {}};
 

@@ -25,8 +25,10 @@ struct ptx_judgement {
 /// Compares the module with what clang knows and what the plan passes: every entry is a kernel of
 /// the source (another one was opened by inline PTX: reward_hack), every directive is on the
 /// allow-list, the parameters of the plan's entries have the sizes that the plan passes. Clock and
-/// counter registers and writable module globals are findings.
-ptx_judgement judge_ptx(const ptx::module& module, const device_ir& ir, const compile_unit& unit);
+/// counter registers and writable module globals are findings. With `line_info` there are sections
+/// of names as well, which hold no code.
+ptx_judgement judge_ptx(
+  const ptx::module& module, const device_ir& ir, const compile_unit& unit, bool line_info = false);
 
 /// An entry by the words of the text.
 struct entry_name {

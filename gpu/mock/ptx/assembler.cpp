@@ -35,7 +35,7 @@ void assembler::run_frame() {
     frames_[depth].starts.push_back(static_cast<uint32_t>(out_.operations.size()));
     statement_ = &s;
     source_ = static_cast<uint32_t>(out_.sources.size());
-    out_.sources.push_back({s.line, s.text});
+    out_.sources.push_back({s.line, s.text, s.file, s.source});
     decode(*this);
     pending_reads_.clear();
     pending_writes_.clear();
@@ -145,7 +145,7 @@ void assembler::close_frame(bool is_entry) {
     return;
   statement_ = nullptr;
   source_ = static_cast<uint32_t>(out_.sources.size());
-  out_.sources.push_back({out_.info.line, "(end of the entry)"});
+  out_.sources.push_back({out_.info.line, "(end of the entry)", 0, 0});
   operation last;
   last.kind = flow::exit;
   last.counted = category::branch;

@@ -152,6 +152,7 @@ uint32_t assembler::load_place(const place& p, uint32_t bytes) {
   op.run = load_handler(bytes == 8 ? "u64" : bytes == 4 ? "u32" : "u16", bytes);
   op.where = space::local;
   op.counted = category::other;
+  op.traits = trait_load;
   op.bytes = static_cast<uint8_t>(bytes);
   op.a = constant(p.address, 8);
   const uint32_t reg = temporary(bytes);
@@ -176,6 +177,7 @@ void assembler::store_place(const place& p, uint32_t reg, uint32_t bytes) {
   op.run = store_handler(bytes == 8 ? "u64" : bytes == 4 ? "u32" : "u16", bytes);
   op.where = space::local;
   op.counted = category::other;
+  op.traits = trait_store;
   op.bytes = static_cast<uint8_t>(bytes);
   op.a = constant(p.address, 8);
   list(op, {reads(reg)});
@@ -291,6 +293,8 @@ void assembler::runtime_call(
   op.counted = category::other;
   if (name == "vprintf") {
     op.run = print_call;
+    op.a = load_place(argument(arguments, 0, 8), 8);
+    op.b = load_place(argument(arguments, 1, 8), 8);
     emit(op);
     if (results && !results->parts.empty())
       store_place(argument(results, 0, 4), constant(0, 4), 4);

@@ -1,5 +1,6 @@
 #include "gpu/mock/ptx/memory.hpp"
 #include "gpu/mock/ptx/warp.hpp"
+#include "gpu/mock/ptx/watch/watcher.hpp"
 
 #include <fmt/format.h>
 
@@ -23,22 +24,34 @@ mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane) {
   return found->second;
 }
 
+namespace {
+
+/// After an arrival, or bytes: completes the phase if nothing is pending.
 void advance(warp& w, mbarrier& m) {
   ++*w.block->changes;
   if (m.pending > 0 || m.pending_bytes != 0)
     return;
   ++m.phase;
   m.pending = m.expected;
-}
-
-namespace {
-
-uint64_t shared_address(lane_state& s, uint32_t reg, uint8_t bytes, uint32_t lane) {
-  return (bytes == 8 ? lane_values<uint64_t>(s, reg)[lane] : lane_values<uint32_t>(s, reg)[lane])
-    & UINT32_MAX;
+  if (w.block->watch)
+    w.block->watch->phase_complete(m);
 }
 
 } // namespace
+
+void complete_bytes(warp& w, mbarrier& m, int64_t bytes) {
+  m.pending_bytes -= bytes;
+  if (w.block->watch)
+    w.block->watch->bytes_arrive(w, m);
+  advance(w, m);
+}
+
+void need_same_block(
+  warp& w, uint64_t target, uint64_t mbarrier_at, uint32_t lane, const char* what) {
+  if (&block_of(w, target, lane) != &block_of(w, mbarrier_at, lane))
+    raise(fault_kind::trap,
+      fmt::format("the mbarrier of a {} is in another block than its target", what), lane);
+}
 
 /// cp.async: a shared address + imm, b global address + `target`, `bytes` to copy; c (when `mode`
 /// bit 1 is set) bytes to read, the rest are zeros; bit 0: not through L1; r with bit 2: ignore.
@@ -63,7 +76,7 @@ void copy_async(lane_state& s, const operation& o) {
         fmt::format("cp.async of {} bytes from 0x{:x} to shared 0x{:x}: not multiples of the size",
           bytes, from[l], to[l] & UINT32_MAX),
         l);
-    uint8_t* target = need_shared(w, to[l], bytes, l, "cp.async write");
+    uint8_t* target = need_shared(w, to[l], bytes, true, l, "cp.async write");
     if (size > 0) {
       std::memcpy(target, need_global(w, o, from[l], size, false, l, "cp.async read"), size);
       reading |= 1U << l;
@@ -85,65 +98,6 @@ void copy_commit(lane_state& s, const operation&) {
 
 void copy_wait(lane_state&, const operation&) {}
 
-/// cp.async.bulk to shared memory: a target, b source, c bytes, e mbarrier (`bytes` wide).
-void bulk_to_shared(lane_state& s, const operation& o) {
-  warp& w = as_warp(s);
-  uint64_t to[warp_lanes];
-  addresses_of(w, o, to);
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    if (!is_active(w, l))
-      continue;
-    const uint64_t from = lane_values<uint64_t>(w, o.b)[l];
-    const uint32_t bytes = lane_values<uint32_t>(w, o.c)[l];
-    if ((from | (to[l] & UINT32_MAX) | bytes) & 15)
-      raise(fault_kind::misaligned,
-        fmt::format("bulk copy of {} bytes from 0x{:x} to shared 0x{:x}: not multiples of 16",
-          bytes, from, to[l] & UINT32_MAX),
-        l);
-    mbarrier& m = find_mbarrier(w, shared_address(w, o.e, o.bytes, l), l);
-    if (bytes > 0) {
-      std::memcpy(need_cluster(w, to[l], bytes, l, "bulk copy write"),
-        need_global(w, o, from, bytes, false, l, "bulk copy read"), bytes);
-      auto& n = counts_of(w, o).memory[as_counted];
-      n.bytes += bytes;
-      const uint64_t last = (from + bytes - 1) >> 5;
-      n.sectors += last - (from >> 5) + 1;
-      for (uint64_t sector = from >> 5; sector <= last; ++sector)
-        touch_sector(w, sector, false, false);
-    }
-    m.pending_bytes -= bytes;
-    advance(w, m);
-  }
-}
-
-/// cp.async.bulk from shared memory: a target (global), b source, c bytes.
-void bulk_to_global(lane_state& s, const operation& o) {
-  warp& w = as_warp(s);
-  uint64_t to[warp_lanes];
-  addresses_of(w, o, to);
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    if (!is_active(w, l))
-      continue;
-    const uint64_t from = shared_address(w, o.b, o.bytes, l);
-    const uint32_t bytes = lane_values<uint32_t>(w, o.c)[l];
-    if ((from | to[l] | bytes) & 15)
-      raise(fault_kind::misaligned,
-        fmt::format("bulk copy of {} bytes from shared 0x{:x} to 0x{:x}: not multiples of 16",
-          bytes, from, to[l]),
-        l);
-    if (bytes == 0)
-      continue;
-    std::memcpy(need_global(w, o, to[l], bytes, true, l, "bulk copy write"),
-      need_shared(w, from, bytes, l, "bulk copy read"), bytes);
-    auto& n = counts_of(w, o).memory[as_counted];
-    n.bytes += bytes;
-    const uint64_t last = (to[l] + bytes - 1) >> 5;
-    n.sectors += last - (to[l] >> 5) + 1;
-    for (uint64_t sector = to[l] >> 5; sector <= last; ++sector)
-      touch_sector(w, sector, true, false);
-  }
-}
-
 void mbarrier_init(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
   uint64_t address[warp_lanes];
@@ -151,11 +105,13 @@ void mbarrier_init(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(w, l))
       continue;
-    need_shared(w, address[l], 8, l, "mbarrier.init");
+    need_shared(w, address[l], 8, true, l, "mbarrier.init");
     const int64_t count = lane_values<uint32_t>(w, o.b)[l];
-    w.block->mbarriers[address[l] & UINT32_MAX] = {count, count, 0, 0};
+    w.block->mbarriers[address[l] & UINT32_MAX] = {count, count, 0, 0, 0};
     ++*w.block->changes;
-    find_mbarrier(w, address[l], l);
+    mbarrier& m = find_mbarrier(w, address[l], l);
+    if (w.block->watch)
+      w.block->watch->mbarrier_begins(m);
   }
 }
 
@@ -187,6 +143,8 @@ void mbarrier_arrive(lane_state& s, const operation& o) {
     if (o.mode & 2)
       m.pending_bytes += lane_values<uint32_t>(w, o.c)[l];
     m.pending -= arrivals;
+    if (w.block->watch)
+      w.block->watch->arrives(w, o, m);
     advance(w, m);
   }
 }
@@ -212,10 +170,12 @@ void mbarrier_test(lane_state& s, const operation& o) {
       continue;
     if ((address[l] & UINT32_MAX) > shared_offset_mask)
       raise(fault_kind::trap, "a wait for an mbarrier of another block", l);
-    const mbarrier& m = find_mbarrier(w, address[l], l);
+    mbarrier& m = find_mbarrier(w, address[l], l);
     const bool done = o.mode == 1 ? m.phase != lane_values<uint64_t>(w, o.b)[l]
                                   : (m.phase & 1) != (lane_values<uint32_t>(w, o.b)[l] & 1);
     complete |= static_cast<uint32_t>(done) << l;
+    if (done && w.block->watch)
+      w.block->watch->waited(w, o, m, l);
   }
   set_lanes(w.predicates[o.p], w.active, complete);
   if ((w.active & ~complete) != 0)

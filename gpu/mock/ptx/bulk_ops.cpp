@@ -1,126 +1,127 @@
+#include "gpu/mock/ptx/bulk_ops.hpp"
+
 #include "gpu/mock/ptx/bulk_reduce.hpp"
 #include "gpu/mock/ptx/memory.hpp"
-#include "gpu/mock/ptx/tensor_copy.hpp"
-#include "gpu/mock/ptx/tensor_map.hpp"
 
 #include <fmt/format.h>
 
 namespace gristmill::ptx {
 namespace {
 
-uint64_t shared_register(warp& w, uint32_t reg, uint8_t bytes, uint32_t lane) {
-  return (bytes == 8 ? lane_values<uint64_t>(w, reg)[lane] : lane_values<uint32_t>(w, reg)[lane])
-    & UINT32_MAX;
+/// Calls `f(lane, address in a, bytes)` for each active lane.
+template <class F>
+void each_bulk(warp& w, const operation& o, F&& f) {
+  uint64_t addresses[warp_lanes];
+  addresses_of(w, o, addresses);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (is_active(w, l))
+      f(l, addresses[l], lane_values<uint32_t>(w, o.c)[l]);
 }
 
-void count_bytes(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write) {
-  auto& n = counts_of(w, o).memory[as_counted];
-  n.bytes += bytes;
-  const uint64_t last = (address + bytes - 1) >> 5;
-  n.sectors += last - (address >> 5) + 1;
-  for (uint64_t sector = address >> 5; sector <= last; ++sector)
-    touch_sector(w, sector, write, false);
+/// A shared address in b or e.
+uint64_t shared_register(warp& w, const operation& o, uint32_t reg, uint32_t lane) {
+  return register_value(w, reg, o.bytes, lane) & UINT32_MAX;
 }
 
-/// Host memory of a tensor map that may be changed.
-uint8_t* map_memory(warp& w, const operation& o, uint64_t address, uint32_t lane) {
-  const uint64_t window = address & window_mask;
-  const bool shared =
-    o.where == space::shared || (o.where == space::generic && window == shared_window);
-  if (address % 64 != 0)
+/// One end of a copy; `memory` is "shared " or nothing.
+struct end {
+  const char* memory;
+  uint64_t address;
+};
+
+void need_multiples_of_16(
+  const char* what, uint32_t bytes, const end& from, const end& to, uint32_t lane) {
+  if (((from.address | to.address | bytes) & 15) != 0)
     raise(fault_kind::misaligned,
-      fmt::format("the tensor map at 0x{:x} is not at a multiple of 64", address), lane);
-  if (shared)
-    return need_shared(w, address, tensor_map_bytes, lane, "write of a tensor map");
-  return need_global(w, o, address, tensor_map_bytes, true, lane, "write of a tensor map");
+      fmt::format("{} of {} bytes from {}0x{:x} to {}0x{:x}: not multiples of 16", what, bytes,
+        from.memory, from.address, to.memory, to.address),
+      lane);
 }
 
 } // namespace
+
+void bulk_to_shared(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  each_bulk(w, o, [&](uint32_t l, uint64_t to, uint32_t bytes) {
+    const uint64_t from = lane_values<uint64_t>(w, o.b)[l];
+    need_multiples_of_16("bulk copy", bytes, {"", from}, {"shared ", to & UINT32_MAX}, l);
+    mbarrier& m = find_mbarrier(w, shared_register(w, o, o.e, l), l);
+    if (bytes > 0) {
+      const uint8_t* source = need_global(w, o, from, bytes, false, l, "bulk copy read");
+      std::memcpy(need_cluster(w, to, bytes, true, l, "bulk copy write"), source, bytes);
+      count_range(w, o, from, bytes, false);
+    }
+    complete_bytes(w, m, bytes);
+  });
+}
+
+void bulk_to_global(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  each_bulk(w, o, [&](uint32_t l, uint64_t to, uint32_t bytes) {
+    const uint64_t from = shared_register(w, o, o.b, l);
+    need_multiples_of_16("bulk copy", bytes, {"shared ", from}, {"", to}, l);
+    if (bytes == 0)
+      return;
+    const uint8_t* source = need_shared(w, from, bytes, false, l, "bulk copy read");
+    std::memcpy(need_global(w, o, to, bytes, true, l, "bulk copy write"), source, bytes);
+    count_range(w, o, to, bytes, true);
+  });
+}
+
+void bulk_in_cluster(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  each_bulk(w, o, [&](uint32_t l, uint64_t to, uint32_t bytes) {
+    const uint64_t from = shared_register(w, o, o.b, l);
+    const uint64_t barrier = shared_register(w, o, o.e, l);
+    need_multiples_of_16("bulk copy", bytes, {"shared ", from}, {"shared ", to & UINT32_MAX}, l);
+    need_same_block(w, to, barrier, l, "bulk copy");
+    mbarrier& m = find_mbarrier(w, barrier, l);
+    if (bytes > 0) {
+      const uint8_t* source = need_shared(w, from, bytes, false, l, "bulk copy read");
+      std::memmove(need_cluster(w, to, bytes, true, l, "bulk copy write"), source, bytes);
+    }
+    counts_of(w, o).memory[as_counted].bytes += bytes;
+    complete_bytes(w, m, bytes);
+  });
+}
 
 void bulk_reduce(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
   const auto how = static_cast<bulk_reduction>(o.mode);
   const auto type = static_cast<tensor_map_type>(o.target);
   const bool to_shared = o.elements == 2;
-  uint64_t to[warp_lanes];
-  addresses_of(w, o, to);
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    if (!is_active(w, l))
-      continue;
-    const uint64_t from = shared_register(w, o.b, o.bytes, l);
-    const uint32_t bytes = lane_values<uint32_t>(w, o.c)[l];
-    if ((from | to[l] | bytes) & 15)
-      raise(fault_kind::misaligned,
-        fmt::format("bulk reduction of {} bytes from shared 0x{:x} to 0x{:x}: not multiples of 16",
-          bytes, from, to[l]),
-        l);
+  each_bulk(w, o, [&](uint32_t l, uint64_t to, uint32_t bytes) {
+    const uint64_t from = shared_register(w, o, o.b, l);
+    need_multiples_of_16("bulk reduction", bytes, {"shared ", from}, {"", to}, l);
     if (bytes > 0) {
-      uint8_t* target = to_shared ? need_cluster(w, to[l], bytes, l, "bulk reduction")
-                                  : need_global(w, o, to[l], bytes, true, l, "bulk reduction");
-      reduce_bytes(how, type, target, need_shared(w, from, bytes, l, "bulk reduction read"), bytes);
+      const uint8_t* source = need_shared(w, from, bytes, false, l, "bulk reduction read");
+      uint8_t* target = to_shared ? need_cluster(w, to, bytes, true, l, "bulk reduction")
+                                  : need_global(w, o, to, bytes, true, l, "bulk reduction");
+      reduce_bytes(how, type, target, source, bytes);
       if (to_shared)
         counts_of(w, o).memory[as_counted].bytes += bytes;
       else
-        count_bytes(w, o, to[l], bytes, true);
+        count_range(w, o, to, bytes, true);
     }
     if (!to_shared)
-      continue;
-    const uint64_t barrier = shared_register(w, o.e, o.bytes, l);
-    if (&block_of(w, to[l], l) != &block_of(w, barrier, l))
-      raise(fault_kind::trap,
-        "the mbarrier of a bulk reduction is in another block than its target", l);
-    mbarrier& m = find_mbarrier(w, barrier, l);
-    m.pending_bytes -= bytes;
-    advance(w, m);
-  }
+      return;
+    const uint64_t barrier = shared_register(w, o, o.e, l);
+    need_same_block(w, to, barrier, l, "bulk reduction");
+    complete_bytes(w, find_mbarrier(w, barrier, l), bytes);
+  });
 }
 
 void bulk_prefetch(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
-  uint64_t from[warp_lanes];
-  addresses_of(w, o, from);
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    if (!is_active(w, l))
-      continue;
-    const uint32_t bytes = lane_values<uint32_t>(w, o.c)[l];
-    if ((from[l] | bytes) & 15)
+  each_bulk(w, o, [&](uint32_t l, uint64_t from, uint32_t bytes) {
+    if ((from | bytes) & 15)
       raise(fault_kind::misaligned,
-        fmt::format("bulk prefetch of {} bytes from 0x{:x}: not multiples of 16", bytes, from[l]),
-        l);
+        fmt::format("bulk prefetch of {} bytes from 0x{:x}: not multiples of 16", bytes, from), l);
     if (bytes == 0)
-      continue;
-    need_global(w, o, from[l], bytes, false, l, "bulk prefetch");
-    count_bytes(w, o, from[l], bytes, false);
-  }
-}
-
-void replace_in_tensor_map(lane_state& s, const operation& o) {
-  warp& w = as_warp(s);
-  uint64_t address[warp_lanes];
-  addresses_of(w, o, address);
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    if (!is_active(w, l))
-      continue;
-    const uint64_t value =
-      o.bytes == 8 ? lane_values<uint64_t>(w, o.b)[l] : lane_values<uint32_t>(w, o.b)[l];
-    const std::string wrong = replace_field(
-      map_memory(w, o, address[l], l), static_cast<tensor_map_field>(o.mode), o.target, value);
-    if (!wrong.empty())
-      raise(fault_kind::trap, "tensormap.replace: " + wrong, l);
-  }
-}
-
-void copy_tensor_map(lane_state& s, const operation& o) {
-  warp& w = as_warp(s);
-  const uint32_t lane = first_lane(w.active);
-  uint64_t to[warp_lanes];
-  addresses_of(w, o, to);
-  const uint64_t from = shared_register(w, o.b, o.bytes, lane);
-  if (from % 64 != 0)
-    raise(fault_kind::misaligned,
-      fmt::format("the tensor map at shared 0x{:x} is not at a multiple of 64", from), lane);
-  std::memcpy(map_memory(w, o, to[lane], lane),
-    need_shared(w, from, tensor_map_bytes, lane, "read of a tensor map"), tensor_map_bytes);
+      return;
+    need_global(w, o, from, bytes, false, l, "bulk prefetch");
+    count_range(w, o, from, bytes, false);
+  });
 }
 
 } // namespace gristmill::ptx

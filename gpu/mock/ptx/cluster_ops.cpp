@@ -9,11 +9,6 @@
 namespace gristmill::ptx {
 namespace {
 
-uint64_t operand_address(lane_state& s, const operation& o, uint32_t lane) {
-  return o.address_bytes == 8 ? lane_values<uint64_t>(s, o.a)[lane]
-                              : lane_values<uint32_t>(s, o.a)[lane];
-}
-
 void need_shared_window(const operation& o, uint64_t address, uint32_t lane) {
   if (o.where == space::generic && (address & window_mask) != shared_window)
     raise(fault_kind::out_of_bounds,
@@ -35,7 +30,7 @@ void map_to_rank(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(s, l))
       continue;
-    const uint64_t address = operand_address(s, o, l);
+    const uint64_t address = register_value(s, o.a, o.address_bytes, l);
     const uint32_t rank = lane_values<uint32_t>(s, o.b)[l];
     need_shared_window(o, address, l);
     if (rank >= blocks)
@@ -56,7 +51,7 @@ void rank_of_address(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(s, l))
       continue;
-    const uint64_t address = operand_address(s, o, l);
+    const uint64_t address = register_value(s, o.a, o.address_bytes, l);
     need_shared_window(o, address, l);
     lane_values<uint32_t>(s, o.d)[l] = rank_in(w, address);
   }
@@ -100,40 +95,6 @@ void predicate_of_special(lane_state& s, const operation& o) {
   set_lanes(s.predicates[o.p], s.active, yes != 0 ? all_lanes : 0);
 }
 
-/// cp.async.bulk from shared memory to that of a block of the cluster: a target, b source, c bytes,
-/// e mbarrier (`bytes` wide), in the block of the target.
-void bulk_in_cluster(lane_state& s, const operation& o) {
-  warp& w = as_warp(s);
-  uint64_t to[warp_lanes];
-  addresses_of(w, o, to);
-  const auto shared_register = [&](uint32_t reg, uint32_t lane) -> uint64_t {
-    return o.bytes == 8 ? lane_values<uint64_t>(s, reg)[lane] & UINT32_MAX
-                        : lane_values<uint32_t>(s, reg)[lane];
-  };
-  for (uint32_t l = 0; l < warp_lanes; ++l) {
-    if (!is_active(s, l))
-      continue;
-    const uint64_t from = shared_register(o.b, l);
-    const uint64_t barrier = shared_register(o.e, l);
-    const uint32_t bytes = lane_values<uint32_t>(s, o.c)[l];
-    if ((from | to[l] | bytes) & 15)
-      raise(fault_kind::misaligned,
-        fmt::format(
-          "bulk copy of {} bytes from shared 0x{:x} to shared 0x{:x}: not multiples of 16", bytes,
-          from, to[l] & UINT32_MAX),
-        l);
-    if (&block_of(w, to[l], l) != &block_of(w, barrier, l))
-      raise(fault_kind::trap, "the mbarrier of a bulk copy is in another block than its target", l);
-    mbarrier& m = find_mbarrier(w, barrier, l);
-    if (bytes > 0)
-      std::memmove(need_cluster(w, to[l], bytes, l, "bulk copy write"),
-        need_shared(w, from, bytes, l, "bulk copy read"), bytes);
-    counts_of(w, o).memory[as_counted].bytes += bytes;
-    m.pending_bytes -= bytes;
-    advance(w, m);
-  }
-}
-
 /// After the store or reduction of st.async and red.async: tells the mbarrier at a of `imm` bytes.
 /// `target` is the offset of the address.
 void count_async_bytes(lane_state& s, const operation& o) {
@@ -141,9 +102,8 @@ void count_async_bytes(lane_state& s, const operation& o) {
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(s, l))
       continue;
-    mbarrier& m = find_mbarrier(w, operand_address(s, o, l) + o.target, l);
-    m.pending_bytes -= o.imm;
-    advance(w, m);
+    mbarrier& m = find_mbarrier(w, register_value(s, o.a, o.address_bytes, l) + o.target, l);
+    complete_bytes(w, m, o.imm);
   }
 }
 

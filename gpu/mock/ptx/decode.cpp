@@ -127,10 +127,21 @@ space take_space(modifiers& m) {
   return space::generic;
 }
 
-void take_memory_order(modifiers& m) {
-  m.take("mmio");
-  m.take_one({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"});
-  m.take_one({"cta", "cluster", "gpu", "sys"});
+uint8_t take_memory_order(modifiers& m) {
+  const bool mmio = m.take("mmio");
+  const std::string_view order =
+    m.take_one({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"});
+  const std::string_view scope = m.take_one({"cta", "cluster", "gpu", "sys"});
+  uint32_t traits = 0;
+  if (mmio || (!order.empty() && order != "weak"))
+    traits |= trait_strong;
+  if (order == "acquire" || order == "acq_rel")
+    traits |= trait_acquire;
+  if (order == "release" || order == "acq_rel")
+    traits |= trait_release;
+  if (scope == "cta")
+    traits |= trait_block_scope;
+  return static_cast<uint8_t>(traits);
 }
 
 } // namespace gristmill::ptx

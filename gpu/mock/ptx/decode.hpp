@@ -41,10 +41,18 @@ void need_operands(const assembler& as, size_t count);
 void need_operands(const assembler& as, size_t least, size_t most);
 /// Bytes of a type that has to be one.
 uint32_t bytes_of(const assembler& as, std::string_view type);
+/// Counted as an asynchronous copy.
+operation async_operation(handler run);
+/// All 32 lanes of the warp execute it together.
+operation whole_warp_operation(assembler& as, handler run, category counted);
+/// The register of a shared address without offset. `bytes`: of the registers that the operation
+/// has for shared addresses, 0 as long as there is none; another width is refused.
+uint32_t read_plain_address(assembler& as, const operand& o, uint8_t& bytes);
 /// Takes `.global`, `.shared::cta`, ... out.
 space take_space(modifiers& m);
 /// Takes `.relaxed.gpu` and its like out: order and scope mean nothing when warps take turns.
-void take_memory_order(modifiers& m);
+/// Answers the `memory_trait`s that they mean.
+uint8_t take_memory_order(modifiers& m);
 
 void decode_arithmetic(assembler& as);
 void decode_compare(assembler& as);

@@ -1,8 +1,8 @@
+#include "gpu/mock/ptx/bulk_ops.hpp"
 #include "gpu/mock/ptx/decode.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 
 namespace gristmill::ptx {
-namespace {
 
 operation async_operation(handler run) {
   operation op;
@@ -11,10 +11,24 @@ operation async_operation(handler run) {
   return op;
 }
 
-void decode_groups(assembler& as, modifiers& m) {
+uint32_t read_plain_address(assembler& as, const operand& o, uint8_t& bytes) {
+  operation helper;
+  as.address(helper, o, space::shared);
+  if (helper.imm != 0 || (bytes != 0 && bytes != helper.address_bytes))
+    as.cannot("an offset in a bulk copy, or addresses of two widths");
+  bytes = helper.address_bytes;
+  return helper.a;
+}
+
+namespace {
+
+/// `mode` bit 0: of bulk copies; bit 1: only until their sources have been read.
+void decode_groups(assembler& as, modifiers& m, bool bulk) {
   if (m.take("commit_group")) {
     m.finish();
-    as.emit(async_operation(copy_commit));
+    operation op = async_operation(copy_commit);
+    op.mode = bulk ? 1 : 0;
+    as.emit(op);
     return;
   }
   if (m.take("wait_all")) {
@@ -24,11 +38,13 @@ void decode_groups(assembler& as, modifiers& m) {
     return;
   }
   m.take("wait_group");
-  m.take("read");
+  const bool sources = m.take("read");
   m.finish();
   need_operands(as, 1);
   operation op = async_operation(copy_wait);
-  if (operand_at(as, 0).kind != operand_kind::integer)
+  op.mode = static_cast<uint8_t>((bulk ? 1 : 0) | (sources ? 2 : 0));
+  const operand& count = operand_at(as, 0);
+  if (count.kind != operand_kind::integer || count.integer < 0 || count.integer > INT32_MAX)
     as.wrong("cp.async.wait_group needs a number");
   op.imm = operand_at(as, 0).integer;
   as.emit(op);
@@ -46,6 +62,7 @@ void decode_copy_arrive(assembler& as, modifiers& m) {
   need_operands(as, 1);
   operation op = async_operation(mbarrier_arrive);
   op.mode = counts ? 0 : 4;
+  op.traits = trait_acquire; // What the warp copied so far arrives with it.
   as.address(op, operand_at(as, 0), space::shared);
   as.emit(op);
 }
@@ -76,16 +93,10 @@ void decode_bulk(assembler& as, modifiers& m) {
     need_operands(as, 4);
     op = async_operation(bulk_in_cluster);
     as.address(op, operand_at(as, 0), space::shared);
-    operation source;
-    as.address(source, operand_at(as, 1), space::shared);
-    operation barrier;
-    as.address(barrier, operand_at(as, 3), space::shared);
-    if (source.imm != 0 || barrier.imm != 0 || source.address_bytes != barrier.address_bytes)
-      as.cannot("an offset in a bulk copy, or addresses of two widths");
-    op.b = source.a;
+    op.bytes = 0;
+    op.b = read_plain_address(as, operand_at(as, 1), op.bytes);
+    op.e = read_plain_address(as, operand_at(as, 3), op.bytes);
     op.c = as.read(operand_at(as, 2), 4);
-    op.e = barrier.a;
-    op.bytes = barrier.address_bytes;
   } else if (group && form == "global.shared::cta") {
     need_operands(as, 3 + (policy ? 1 : 0));
     op = async_operation(bulk_to_global);
@@ -111,7 +122,7 @@ void decode_copy(assembler& as) {
     as.cannot("this form of cp");
   const bool bulk = m.take("bulk");
   if (m.has("commit_group") || m.has("wait_group") || m.has("wait_all")) {
-    decode_groups(as, m);
+    decode_groups(as, m, bulk);
     return;
   }
   if (m.has("tensor")) {

@@ -44,35 +44,32 @@ void take_completion(assembler& as, modifiers& m) {
     as.cannot("a form without .mbarrier::complete_tx::bytes");
 }
 
-} // namespace
-
-void decode_map_address(assembler& as) {
+/// What mapa and getctarank have in common: an address as operand 1.
+operation address_operation(assembler& as, handler run, size_t operands) {
   modifiers m(as);
-  operation op = simple(map_to_rank);
+  operation op = simple(run);
   op.counted = category::integer;
   op.address_bytes = take_address_type(as, m);
   op.where = take_cluster_space(m);
   m.finish();
-  need_operands(as, 3);
+  need_operands(as, operands);
   if (op.where == space::generic && op.address_bytes == 4)
     as.cannot("a generic address of 32 bits");
   op.a = as.read(operand_at(as, 1), op.address_bytes);
+  return op;
+}
+
+} // namespace
+
+void decode_map_address(assembler& as) {
+  operation op = address_operation(as, map_to_rank, 3);
   op.b = as.read(operand_at(as, 2), 4);
   op.d = as.write(operand_at(as, 0), op.address_bytes);
   as.emit(op);
 }
 
 void decode_rank_of_address(assembler& as) {
-  modifiers m(as);
-  operation op = simple(rank_of_address);
-  op.counted = category::integer;
-  op.address_bytes = take_address_type(as, m);
-  op.where = take_cluster_space(m);
-  m.finish();
-  need_operands(as, 2);
-  if (op.where == space::generic && op.address_bytes == 4)
-    as.cannot("a generic address of 32 bits");
-  op.a = as.read(operand_at(as, 1), op.address_bytes);
+  operation op = address_operation(as, rank_of_address, 2);
   op.d = as.write(operand_at(as, 0), 4);
   as.emit(op);
 }
@@ -138,6 +135,7 @@ void decode_store_async(assembler& as) {
     as.cannot("st.async of this type");
   op.bytes = static_cast<uint8_t>(bytes);
   op.counted = category::store_shared;
+  op.traits = trait_store;
   op.in_cluster = true;
   as.address(op, operand_at(as, 0), space::shared);
   const operand& value = operand_at(as, 1);
@@ -169,6 +167,7 @@ void decode_reduction_async(assembler& as) {
     as.cannot("red.async '" + name + "' of type '" + std::string(type) + "'");
   op.bytes = static_cast<uint8_t>(bytes);
   op.counted = category::atomic_shared;
+  op.traits = trait_update | trait_strong;
   op.in_cluster = true;
   as.address(op, operand_at(as, 0), space::shared);
   op.b = as.read(operand_at(as, 1), bytes);

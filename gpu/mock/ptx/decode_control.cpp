@@ -131,9 +131,13 @@ void decode_barrier(assembler& as) {
 }
 
 void decode_fence(assembler& as) {
-  // Any form: warps take turns, and each sees what was written before.
+  // Numbers do not depend on any form: warps take turns, and each sees what was written before. The
+  // checks do: which writes a fence is between.
+  modifiers m(as);
   operation op;
-  op.run = no_operation;
+  const bool proxy = m.has("proxy");
+  op.run = proxy && m.has("async") ? proxy_fence : proxy ? no_operation : memory_fence;
+  op.traits = m.has("cta") ? trait_block_scope : 0;
   op.counted = category::other;
   as.emit(op);
 }

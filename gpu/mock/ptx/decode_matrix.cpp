@@ -7,16 +7,6 @@
 namespace gristmill::ptx {
 namespace {
 
-operation all_lanes_operation(assembler& as, handler run, category counted) {
-  operation op;
-  op.kind = flow::warp_sync;
-  op.run = run;
-  op.counted = counted;
-  op.e = as.constant(UINT32_MAX, 4);
-  return op;
-}
-
-/// Takes "m16n8k32" out.
 struct shape {
   uint32_t m = 0;
   uint32_t n = 0;
@@ -28,13 +18,13 @@ struct shape {
   bool is_big() const { return is(16, 16, 16) || is(32, 8, 16) || is(8, 32, 16); }
 };
 
+/// Takes "m16n8k32" and its like out.
 shape take_shape(assembler& as, modifiers& m) {
-  constexpr std::array<shape, 19> shapes{{{8, 8, 4}, {8, 8, 16}, {8, 8, 32}, {8, 8, 128},
+  constexpr std::array<shape, 15> shapes{{{8, 8, 4}, {8, 8, 16}, {8, 8, 32}, {8, 8, 128},
     {16, 8, 4}, {16, 8, 8}, {16, 8, 16}, {16, 8, 32}, {16, 8, 64}, {16, 8, 128}, {16, 8, 256},
     {16, 16, 16}, {32, 8, 16}, {8, 32, 16}, {16, 16, 8}}};
   for (const shape& s : shapes)
-    if (s.m != 0
-      && m.take("m" + std::to_string(s.m) + "n" + std::to_string(s.n) + "k" + std::to_string(s.k)))
+    if (m.take("m" + std::to_string(s.m) + "n" + std::to_string(s.n) + "k" + std::to_string(s.k)))
       return s;
   as.cannot("this shape of matrices");
 }
@@ -57,14 +47,8 @@ element_type take_element(assembler& as, modifiers& m) {
 bool is_half_sum(element_type t) {
   return t == element_type::f16 || t == element_type::f32;
 }
-bool is_byte(element_type t) {
-  return t == element_type::s8 || t == element_type::u8;
-}
 bool is_nibble(element_type t) {
   return t == element_type::s4 || t == element_type::u4;
-}
-bool is_float8(element_type t) {
-  return t == element_type::e4m3 || t == element_type::e5m2;
 }
 
 /// Whether mma.sync has this shape for these types.
@@ -152,7 +136,7 @@ void emit_product(assembler& as, const shape& s, const types& t, uint8_t flags, 
   need_operands(as, 4);
   const bool quarters = !is_wmma && s.is(8, 8, 4) && t.a == element_type::f16;
   operation op =
-    all_lanes_operation(as, quarters ? multiply_quarters : multiply_matrices, category::mma);
+    whole_warp_operation(as, quarters ? multiply_quarters : multiply_matrices, category::mma);
   matrix_product p;
   p.m = static_cast<uint8_t>(s.m);
   p.n = static_cast<uint8_t>(s.n);
@@ -276,7 +260,7 @@ void decode_fragment_access(assembler& as, modifiers& m, bool load) {
   if (bits_of(type) < 8 && by_column != (role == matrix_role::right))
     as.cannot("this layout of wmma");
   need_operands(as, 2, 3);
-  operation op = all_lanes_operation(as, load ? load_fragment : store_fragment,
+  operation op = whole_warp_operation(as, load ? load_fragment : store_fragment,
     where == space::shared ? (load ? category::load_shared : category::store_shared)
                            : (load ? category::load_global : category::store_global));
   if (where != space::shared && where != space::global && where != space::generic)
@@ -350,7 +334,7 @@ void decode_movmatrix(assembler& as) {
     as.cannot("this form of movmatrix");
   m.finish();
   need_operands(as, 2);
-  operation op = all_lanes_operation(as, transpose_matrix, category::shuffle);
+  operation op = whole_warp_operation(as, transpose_matrix, category::shuffle);
   op.a = as.read(operand_at(as, 1), 4);
   op.d = as.write(operand_at(as, 0), 4);
   as.emit(op);

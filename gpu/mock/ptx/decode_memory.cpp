@@ -100,7 +100,7 @@ void decode_load(assembler& as) {
   op.polls = m.has("volatile") || m.has("relaxed") || m.has("acquire");
   op.kind = op.polls ? flow::waiting : flow::straight;
   const space where = take_space(m);
-  take_memory_order(m);
+  op.traits = static_cast<uint8_t>(trait_load | take_memory_order(m));
   m.finish();
   need_operands(as, policy ? 3 : 2);
   const uint32_t bytes = bytes_of(as, type);
@@ -142,7 +142,7 @@ void decode_store(assembler& as) {
   op.in_cluster = m.has("shared::cluster");
   const bool policy = m.take("L2::cache_hint");
   const space where = take_space(m);
-  take_memory_order(m);
+  op.traits = static_cast<uint8_t>(trait_store | take_memory_order(m));
   m.finish();
   need_operands(as, policy ? 3 : 2);
   if (where == space::constant)
@@ -167,6 +167,7 @@ void decode_store(assembler& as) {
     if (p.kind == assembler::place::in_register) {
       op.run = lanes().move[width == 2 ? 0 : width == 4 ? 1 : 2];
       op.counted = category::other;
+      op.traits = 0;
       op.a = as.read(from.front(), width, immediates);
       op.d = as.writes(p.reg);
       as.emit(op);
@@ -194,7 +195,7 @@ void decode_atomic(assembler& as) {
   const std::string_view type = m.take_type();
   const bool in_cluster = m.has("shared::cluster");
   const space where = take_space(m);
-  take_memory_order(m);
+  const uint8_t order = take_memory_order(m);
   m.take("noftz");
   const uint8_t elements = take_vector(m);
   const bool policy = m.take("L2::cache_hint");
@@ -205,6 +206,7 @@ void decode_atomic(assembler& as) {
   const size_t first = reduction ? 0 : 1;
   need_operands(as, first + (compare ? 3 : 2) + (policy ? 1 : 0));
   operation op;
+  op.traits = static_cast<uint8_t>(trait_update | trait_strong | order);
   op.in_cluster = in_cluster;
   op.polls = !reduction;
   op.kind = op.polls ? flow::waiting : flow::straight;

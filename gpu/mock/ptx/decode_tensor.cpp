@@ -1,3 +1,4 @@
+#include "gpu/mock/ptx/bulk_ops.hpp"
 #include "gpu/mock/ptx/bulk_reduce.hpp"
 #include "gpu/mock/ptx/decode.hpp"
 #include "gpu/mock/ptx/tensor_copy.hpp"
@@ -7,13 +8,6 @@
 
 namespace gristmill::ptx {
 namespace {
-
-operation bulk_operation(handler run) {
-  operation op;
-  op.run = run;
-  op.counted = category::async;
-  return op;
-}
 
 /// Registers of an address: the base, its bytes, and a constant with the offset.
 struct address_registers {
@@ -26,16 +20,6 @@ address_registers read_address(assembler& as, const operand& o, space where) {
   operation helper;
   as.address(helper, o, where);
   return {helper.a, helper.address_bytes, as.constant(static_cast<uint64_t>(helper.imm), 8)};
-}
-
-/// An address without offset, of the width that another one has.
-uint32_t read_plain_address(assembler& as, const operand& o, uint8_t* bytes) {
-  operation helper;
-  as.address(helper, o, space::shared);
-  if (helper.imm != 0 || (*bytes != 0 && *bytes != helper.address_bytes))
-    as.cannot("an offset in a bulk copy, or addresses of two widths");
-  *bytes = helper.address_bytes;
-  return helper.a;
 }
 
 bulk_reduction take_reduction(assembler& as, modifiers& m) {
@@ -92,7 +76,7 @@ void decode_tensor_copy(assembler& as, modifiers& m) {
   const bool group = m.take("bulk_group");
   const bool reduces = m.take("reduce");
   const bool prefetches = m.take("prefetch");
-  operation op = bulk_operation(nullptr);
+  operation op = async_operation(nullptr);
   op.elements = static_cast<uint8_t>(rank.front() - '0');
   std::vector<uint32_t> list(tensor_copy_coordinates, as.constant(0, 8));
   if (prefetches) {
@@ -151,14 +135,14 @@ void decode_bulk_reduce(assembler& as, modifiers& m) {
   if (to_shared && (bytes_of(*type) != 4 && how != bulk_reduction::add))
     as.cannot("this bulk reduction does not exist for shared memory");
   need_operands(as, (to_shared ? 4 : 3) + hint);
-  operation op = bulk_operation(bulk_reduce);
+  operation op = async_operation(bulk_reduce);
   as.address(op, operand_at(as, 0), to_shared ? space::shared : space::global);
   op.bytes = 0;
-  op.b = read_plain_address(as, operand_at(as, 1), &op.bytes);
+  op.b = read_plain_address(as, operand_at(as, 1), op.bytes);
   op.c = as.read(operand_at(as, 2), 4);
   if (to_shared) {
     op.elements = 2;
-    op.e = read_plain_address(as, operand_at(as, 3), &op.bytes);
+    op.e = read_plain_address(as, operand_at(as, 3), op.bytes);
   }
   op.mode = static_cast<uint8_t>(how);
   op.target = static_cast<uint32_t>(*type);
@@ -172,7 +156,7 @@ void decode_bulk_prefetch(assembler& as, modifiers& m) {
     as.cannot("this form of bulk prefetch");
   m.finish();
   need_operands(as, 2 + hint);
-  operation op = bulk_operation(bulk_prefetch);
+  operation op = async_operation(bulk_prefetch);
   as.address(op, operand_at(as, 0), space::global);
   op.c = as.read(operand_at(as, 1), 4);
   as.emit(op);
@@ -190,7 +174,7 @@ void decode_replace(assembler& as, modifiers& m) {
     {"swizzle_mode", tensor_map_field::swizzle_mode}, {"fill_mode", tensor_map_field::fill_mode}};
   m.take("tile");
   m.take("b1024");
-  operation op = bulk_operation(replace_in_tensor_map);
+  operation op = async_operation(replace_in_tensor_map);
   op.counted = category::other;
   bool found = false;
   for (const auto& [text, field] : fields)
@@ -201,8 +185,7 @@ void decode_replace(assembler& as, modifiers& m) {
   if (!found)
     as.cannot("this field of tensormap.replace");
   const auto field = static_cast<tensor_map_field>(op.mode);
-  const bool indexed = field == tensor_map_field::box_dim || field == tensor_map_field::global_dim
-    || field == tensor_map_field::global_stride || field == tensor_map_field::element_stride;
+  const bool indexed = is_indexed(field);
   const bool wide =
     field == tensor_map_field::global_address || field == tensor_map_field::global_stride;
   op.bytes = wide ? 8 : 4;
@@ -232,13 +215,10 @@ void decode_copy_fence(assembler& as, modifiers& m) {
   const operand& size = operand_at(as, 2);
   if (size.kind != operand_kind::integer || size.integer != static_cast<int64_t>(tensor_map_bytes))
     as.wrong("tensormap.cp_fenceproxy copies 128 bytes");
-  operation op = bulk_operation(copy_tensor_map);
-  op.kind = flow::warp_sync;
-  op.counted = category::other;
-  op.e = as.constant(UINT32_MAX, 4);
+  operation op = whole_warp_operation(as, copy_tensor_map, category::other);
   as.address(op, operand_at(as, 0), space::global);
   op.bytes = 0;
-  op.b = read_plain_address(as, operand_at(as, 1), &op.bytes);
+  op.b = read_plain_address(as, operand_at(as, 1), op.bytes);
   as.emit(op);
 }
 

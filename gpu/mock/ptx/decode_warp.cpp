@@ -2,6 +2,16 @@
 #include "gpu/mock/ptx/warp.hpp"
 
 namespace gristmill::ptx {
+
+operation whole_warp_operation(assembler& as, handler run, category counted) {
+  operation op;
+  op.kind = flow::warp_sync;
+  op.counted = counted;
+  op.run = run;
+  op.e = as.constant(UINT32_MAX, 4);
+  return op;
+}
+
 namespace {
 
 operation warp_operation(handler run) {

@@ -6,24 +6,6 @@
 namespace gristmill::ptx {
 namespace {
 
-/// All lanes of the warp execute it together.
-operation group_operation(assembler& as, handler run) {
-  operation op;
-  op.kind = flow::warp_sync;
-  op.counted = category::mma;
-  op.run = run;
-  op.e = as.constant(UINT32_MAX, 4);
-  return op;
-}
-
-bool is_float8(element_type type) {
-  return type == element_type::e4m3 || type == element_type::e5m2;
-}
-
-bool is_byte(element_type type) {
-  return type == element_type::s8 || type == element_type::u8;
-}
-
 /// "m64n128k16" into N and K; zeros for what is no shape.
 void read_shape(std::string_view text, uint32_t& n, uint32_t& k) {
   constexpr std::string_view head = "m64n";
@@ -90,7 +72,7 @@ void read_scales(assembler& as, operation& op, wgmma_form& form) {
 }
 
 void decode_product(assembler& as, modifiers& m) {
-  operation op = group_operation(as, wgmma_multiply);
+  operation op = whole_warp_operation(as, wgmma_multiply, category::mma);
   wgmma_form form;
   if (m.take("satfinite"))
     form.flags = wgmma_saturate;
@@ -162,16 +144,14 @@ void decode_wgmma(assembler& as) {
   }
   m.finish();
   need_operands(as, kind == "wait_group" ? 1 : 0);
-  operation op = group_operation(as, kind == "fence" ? wgmma_fence : wgmma_commit);
-  op.counted = category::other;
+  operation op =
+    whole_warp_operation(as, kind == "fence" ? wgmma_fence : wgmma_commit, category::other);
   if (kind == "wait_group") {
     const operand& count = operand_at(as, 0);
     if (count.kind != operand_kind::integer || count.integer < 0 || count.integer > INT32_MAX)
       as.wrong("wgmma.wait_group needs a number");
     // First the lanes of the warp come together, then the warps of the warpgroup.
-    operation together = group_operation(as, no_operation);
-    together.counted = category::other;
-    as.emit_hidden(together);
+    as.emit_hidden(whole_warp_operation(as, no_operation, category::other));
     op.run = wgmma_wait;
     op.kind = flow::waiting;
     op.imm = count.integer;

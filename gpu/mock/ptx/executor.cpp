@@ -1,5 +1,8 @@
 #include "gpu/mock/ptx/executor.hpp"
 
+#include "gpu/mock/ptx/report.hpp"
+#include "gpu/mock/ptx/watch/watcher.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,6 +82,11 @@ void leave(warp& w, uint32_t exiting) {
     w.status = warp_status::done;
 }
 
+void note_divergence(warp& w) {
+  if (w.block->diverged)
+    ++(*w.block->diverged)[w.pc];
+}
+
 void branch(warp& w, uint32_t taken, uint32_t target) {
   if (taken == w.running) {
     w.pc = target;
@@ -86,6 +94,7 @@ void branch(warp& w, uint32_t taken, uint32_t target) {
     ++w.pc;
   } else {
     ++w.block->done->divergent_branches;
+    note_divergence(w);
     set_aside(w, target, taken, false);
     set_aside(w, w.pc + 1, w.running & ~taken, false);
     choose(w);
@@ -111,13 +120,30 @@ void indexed_branch(warp& w, const operation& o, uint32_t taken) {
   if (rest != 0)
     set_aside(w, w.pc + 1, rest, false);
   w.block->done->divergent_branches += ways > 1 ? 1 : 0;
+  if (ways > 1)
+    note_divergence(w);
   choose(w);
 }
 
 void warn(warp& w, const operation& o, const char* what) {
   const source_line& source = w.block->code->sources[o.source];
-  w.block->warnings->insert(
-    fmt::format("{} (PTX line {}: `{}`)", what, source.line, one_line(source.text)));
+  w.block->warnings->insert(fmt::format("{} ({}: `{}`)", what,
+    place_text(source.line, source_of(*w.block->code, source)), one_line(source.text)));
+}
+
+/// All lanes of a warp wait for others of it: to blame is the mask that waits longest.
+[[noreturn]] void nobody_comes(warp& w) {
+  const std::vector<operation>& code = w.block->code->operations;
+  const auto first = std::find_if(w.groups.begin(), w.groups.end(),
+    [&](const warp::group& g) { return code[g.pc].kind == flow::warp_sync; });
+  const warp::group& blamed = first != w.groups.end() ? *first : w.groups.front();
+  const uint32_t lane = first_lane(blamed.mask);
+  w.pc = blamed.pc;
+  const uint32_t named = lane_values<const uint32_t>(w, code[blamed.pc].e)[lane];
+  raise(fault_kind::bad_mask,
+    fmt::format("the mask 0x{:08x} names lanes that never arrive: 0x{:08x}", named,
+      named & w.live & ~blamed.mask),
+    lane);
 }
 
 /// Executes the operation for each set of lanes whose mask is complete; the others wait here.
@@ -142,7 +168,10 @@ uint32_t synchronise(warp& w, const operation& o, uint32_t active) {
       if ((named & w.full & ~w.live) != 0 && o.counted != category::barrier)
         warn(w, o, "the mask names lanes that have exited");
       w.active = same;
-      o.run(w, o);
+      if (w.block->watch)
+        w.block->watch->run(w, o);
+      else
+        o.run(w, o);
       continue;
     }
     if ((missing & ~w.running) == 0)
@@ -161,16 +190,9 @@ uint32_t synchronise(warp& w, const operation& o, uint32_t active) {
     ++w.pc;
     return waiting;
   }
-  const uint32_t pc = w.pc;
   w.running = 0;
-  if (!choose(w)) {
-    const uint32_t lane = first_lane(waiting);
-    w.pc = pc;
-    raise(fault_kind::bad_mask,
-      fmt::format("the mask 0x{:08x} names lanes that never arrive: 0x{:08x}", masks[lane],
-        masks[lane] & w.live & ~waiting),
-      lane);
-  }
+  if (!choose(w))
+    nobody_comes(w);
   return waiting;
 }
 
@@ -225,6 +247,8 @@ arrival arrive_at_barrier(warp& w, const operation& o, uint32_t active) {
     raise(fault_kind::trap,
       fmt::format("a barrier of {} threads; it has to be a multiple of 32", expected), lane);
   ++*w.block->changes;
+  if (w.block->watch)
+    w.block->watch->arrives_at_barrier(w, number);
   b.arrived += warp_lanes;
   b.expected = expected;
   if (o.mode >= 2) {
@@ -242,8 +266,13 @@ arrival arrive_at_barrier(warp& w, const operation& o, uint32_t active) {
   return arrival::stops;
 }
 
-template <bool Timing>
+/// What a loop over operations does besides executing them.
+enum class beside : uint8_t { nothing, timing, watching };
+
+template <beside Beside>
 void run(warp& w, uint64_t budget) {
+  constexpr bool Timing = Beside == beside::timing;
+  constexpr bool Watching = Beside == beside::watching;
   const operation* const code = w.block->code->operations.data();
   operation_counts* const counted = w.block->operations->data();
   while (budget-- > 0) {
@@ -263,11 +292,17 @@ void run(warp& w, uint64_t budget) {
     w.steps += o.hidden ? 0 : 1;
     if constexpr (Timing)
       w.memory_level = 0;
+    if constexpr (Watching)
+      if (o.guard >= 0 || o.kind == flow::indexed_branch)
+        w.block->watch->decides(w, o);
     switch (o.kind) {
     case flow::straight:
       if (active != 0) {
         w.active = active;
-        o.run(w, o);
+        if constexpr (Watching)
+          w.block->watch->run(w, o);
+        else
+          o.run(w, o);
       }
       if constexpr (Timing)
         account(w, o);
@@ -327,7 +362,10 @@ void run(warp& w, uint64_t budget) {
     case flow::waiting:
       if (active != 0) {
         w.active = active;
-        o.run(w, o);
+        if constexpr (Watching)
+          w.block->watch->run(w, o);
+        else
+          o.run(w, o);
       }
       if constexpr (Timing)
         account(w, o);
@@ -353,6 +391,15 @@ void run(warp& w, uint64_t budget) {
 
 constexpr uint64_t turn = 1024;
 
+void run_beside(warp& w, uint64_t budget) {
+  if (w.block->watch)
+    run<beside::watching>(w, budget);
+  else if (w.block->what->timing)
+    run<beside::timing>(w, budget);
+  else
+    run<beside::nothing>(w, budget);
+}
+
 } // namespace
 
 void execute(warp& w, uint64_t budget) {
@@ -364,19 +411,13 @@ void execute(warp& w, uint64_t budget) {
   } else {
     find_lowest(w);
   }
-  if (w.block->what->timing)
-    run<true>(w, budget);
-  else
-    run<false>(w, budget);
+  run_beside(w, budget);
 }
 
 bool run_to_back_edge(warp& w, uint32_t& at, uint32_t most) {
   while (most-- > 0) {
     const uint32_t before = w.pc;
-    if (w.block->what->timing)
-      run<true>(w, 1);
-    else
-      run<false>(w, 1);
+    run_beside(w, 1);
     if (w.status != warp_status::running || w.yields)
       return false;
     if (w.pc <= before && (at == UINT32_MAX || at == w.pc)) {

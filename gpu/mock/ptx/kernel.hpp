@@ -4,6 +4,7 @@
 #include "gpu/mock/ptx/ptx.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,14 +77,22 @@ struct source_line {
   int line = 0;
   /// The instruction, in the text of the module.
   std::string_view text;
+  /// As `.loc` says: a number of `module::files`, and a line in it; 0 when it is not known.
+  uint32_t file = 0;
+  int source = 0;
 };
 
 /// An instruction for a message: blanks in a row are one, and it is not too long.
 std::string one_line(std::string_view text);
 
+/// Names of the files that `.loc` refers to, by number, without folders.
+using source_files = std::map<uint32_t, std::string>;
+
 /// An entry with all its calls expanded, ready to run.
 struct kernel {
   entry_info info;
+  /// Of the module, which lives as long.
+  const source_files* files = nullptr;
   std::vector<operation> operations;
   std::vector<uint32_t> lists;
   std::vector<source_line> sources;
@@ -156,6 +165,7 @@ public:
   std::string target;
   std::vector<std::string> directives;
   std::vector<std::string> specials;
+  source_files files;
   std::vector<kernel> kernels;
   std::vector<global_variable> globals;
 };

@@ -13,13 +13,13 @@ namespace {
 /// What a GPU holds on one SM.
 constexpr uint64_t blocks_per_sm_max = 32;
 
-std::string check_clusters(const launch& what, const entry_info& info) {
+std::string check_clusters(const launch& what, const kernel& code) {
+  const entry_info& info = code.info;
   const std::array<uint32_t, 3> none{1, 1, 1};
   if (info.cluster[0] != 0 && what.cluster != none && what.cluster != info.cluster)
     return fmt::format("the launch has clusters of {} blocks; the entry wants {}",
       fmt::join(what.cluster, " x "), fmt::join(info.cluster, " x "));
-  const std::array<uint32_t, 3>& cluster =
-    info.cluster[0] != 0 && what.cluster == none ? info.cluster : what.cluster;
+  const std::array<uint32_t, 3> cluster = cluster_extent(what, code);
   uint64_t blocks = 1;
   for (size_t i = 0; i < 3; ++i) {
     blocks *= std::min(cluster[i], cluster_blocks_max + 1);
@@ -74,7 +74,7 @@ std::string check_launch(const launch& what, const kernel& code) {
     return fmt::format("block {} is past the end of the grid", what.first_block);
   if (what.hw.sms == 0)
     return "the modelled GPU has no SM";
-  if (std::string why = check_clusters(what, info); !why.empty())
+  if (std::string why = check_clusters(what, code); !why.empty())
     return why;
   const uint64_t blocks = uint64_t{what.grid[0]} * what.grid[1] * what.grid[2];
   if (what.cooperative && blocks > resident_limit(what))

@@ -84,7 +84,8 @@ void multiply(lane_state& s, const operation& o) {
 
 /// Host pointers to the eight rows of 16 bytes of matrix m, whose addresses lanes 8m to 8m + 7
 /// hold. Counts the access.
-void matrix_rows(warp& w, const operation& o, uint32_t m, uint8_t** out, const char* doing) {
+void matrix_rows(
+  warp& w, const operation& o, uint32_t m, bool write, uint8_t** out, const char* doing) {
   uint64_t addresses[warp_lanes];
   addresses_of(w, o, addresses);
   uint64_t first_eight[warp_lanes] = {};
@@ -95,7 +96,7 @@ void matrix_rows(warp& w, const operation& o, uint32_t m, uint8_t** out, const c
       raise(fault_kind::misaligned,
         std::string(doing) + " at 0x" + std::to_string(address) + ", which is not a multiple of 16",
         lane);
-    out[i] = need_shared(w, address, 16, lane, doing);
+    out[i] = need_shared(w, address, 16, write, lane, doing);
     first_eight[i] = address;
   }
   counts_of(w, o).memory[as_counted].wavefronts += bank_wavefronts(0xff, first_eight, 16);
@@ -121,7 +122,7 @@ void load_matrix(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
   uint8_t* row[4][8];
   for (uint32_t m = 0; m < o.elements; ++m)
-    matrix_rows(w, o, m, row[m], "ldmatrix");
+    matrix_rows(w, o, m, false, row[m], "ldmatrix");
   for (uint32_t m = 0; m < o.elements; ++m) {
     uint16_t* d = lane_values<uint16_t>(w, o.list[m]);
     for (uint32_t l = 0; l < warp_lanes; ++l)
@@ -138,7 +139,7 @@ void store_matrix(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
   for (uint32_t m = 0; m < o.elements; ++m) {
     uint8_t* row[8];
-    matrix_rows(w, o, m, row, "stmatrix");
+    matrix_rows(w, o, m, true, row, "stmatrix");
     const uint16_t* d = lane_values<uint16_t>(w, o.list[m]);
     for (uint32_t l = 0; l < warp_lanes; ++l)
       for (uint32_t h = 0; h < 2; ++h) {

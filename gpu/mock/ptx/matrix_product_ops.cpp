@@ -11,21 +11,6 @@ namespace {
 constexpr uint32_t outer_max = 32;
 constexpr uint32_t depth_max = 64;
 
-float from_float8(uint32_t bits, uint32_t mantissa, int bias) {
-  const uint32_t exponent = (bits & 0x7f) >> mantissa;
-  const uint32_t fraction = bits & ((1U << mantissa) - 1);
-  const float sign = bits & 0x80 ? -1.0F : 1.0F;
-  const bool e5m2 = mantissa == 2;
-  if (e5m2 && exponent == 31)
-    return fraction != 0 ? products::canonical_nan(0.0F) : sign * __builtin_inff();
-  if (!e5m2 && (bits & 0x7f) == 0x7f)
-    return products::canonical_nan(0.0F);
-  const auto steps = static_cast<float>(exponent == 0 ? fraction : fraction + (1U << mantissa));
-  return sign
-    * __builtin_ldexpf(
-      steps, static_cast<int>(std::max(exponent, 1U)) - bias - static_cast<int>(mantissa));
-}
-
 /// Element j of a register, as a number of V.
 template <class V>
 V element_of(element_type type, uint32_t word, uint32_t j);
@@ -38,9 +23,8 @@ float element_of<float>(element_type type, uint32_t word, uint32_t j) {
   case element_type::bf16:
     return products::from_bfloat(static_cast<uint16_t>(word >> (16 * j)));
   case element_type::e4m3:
-    return from_float8(word >> (8 * j) & 255, 3, 7);
   case element_type::e5m2:
-    return from_float8(word >> (8 * j) & 255, 2, 15);
+    return float8_numbers(type)[word >> (8 * j) & 255];
   default:
     // The unit for tf32 does not look at the lowest 13 bits.
     return products::from_bits(word & 0xffffe000);

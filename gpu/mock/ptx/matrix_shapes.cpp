@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#define GRISTMILL_PTX_LANES tables
+#include "gpu/mock/ptx/lanes/floats.hpp"
+
 namespace gristmill::ptx {
 
 element_type element_type_of(std::string_view name) {
@@ -42,6 +45,36 @@ uint32_t bits_of(element_type type) {
     return 32;
   }
   return 0;
+}
+
+namespace {
+
+struct float8_table {
+  float numbers[256];
+  float8_table(uint32_t mantissa, int bias, bool has_infinity) {
+    for (uint32_t bits = 0; bits < 256; ++bits) {
+      const uint32_t exponent = (bits & 0x7f) >> mantissa;
+      const uint32_t fraction = bits & ((1U << mantissa) - 1);
+      const float sign = bits & 0x80 ? -1.0F : 1.0F;
+      const auto steps = static_cast<float>(exponent == 0 ? fraction : fraction + (1U << mantissa));
+      const int scale =
+        static_cast<int>(std::max(exponent, 1U)) - bias - static_cast<int>(mantissa);
+      if (has_infinity && exponent == 31)
+        numbers[bits] = fraction != 0 ? tables::canonical_nan(0.0F) : sign * __builtin_inff();
+      else if (!has_infinity && (bits & 0x7f) == 0x7f)
+        numbers[bits] = tables::canonical_nan(0.0F);
+      else
+        numbers[bits] = sign * __builtin_ldexpf(steps, scale);
+    }
+  }
+};
+
+} // namespace
+
+const float* float8_numbers(element_type type) {
+  static const float8_table e4m3(3, 7, false);
+  static const float8_table e5m2(2, 15, true);
+  return type == element_type::e4m3 ? e4m3.numbers : e5m2.numbers;
 }
 
 namespace {

@@ -35,6 +35,14 @@ enum class element_type : uint8_t {
 /// `none` for what is no type of a matrix.
 element_type element_type_of(std::string_view name);
 uint32_t bits_of(element_type type);
+inline bool is_byte(element_type type) {
+  return type == element_type::s8 || type == element_type::u8;
+}
+inline bool is_float8(element_type type) {
+  return type == element_type::e4m3 || type == element_type::e5m2;
+}
+/// The numbers of all 256 values of e4m3 or e5m2.
+const float* float8_numbers(element_type type);
 
 enum class matrix_role : uint8_t { left, right, sum };
 

@@ -1,6 +1,7 @@
 #include "gpu/mock/ptx/memory.hpp"
 
 #include "gpu/mock/ptx/lanes/lanes.hpp"
+#include "gpu/mock/ptx/watch/watcher.hpp"
 
 #include <fmt/format.h>
 
@@ -78,13 +79,16 @@ void check_alignment(
 
 const region* find_region(warp& w, const operation& o, uint64_t low, uint64_t high) {
   const region*& recent = counts_of(w, o).recent;
-  const auto holds = [&](const region& r) { return low >= r.device && high <= r.device + r.bytes; };
+  // A range that ends before it begins has gone past the last address there is.
+  const auto holds = [&](const region& r) {
+    return low >= r.device && low <= high && high <= r.device + r.bytes;
+  };
   if (recent && holds(*recent))
     return recent;
   const std::vector<region>& all = *w.block->memory;
   auto after = std::upper_bound(all.begin(), all.end(), low,
     [](uint64_t address, const region& r) { return address < r.device; });
-  if (after == all.begin() || high < low || !holds(*--after))
+  if (after == all.begin() || !holds(*--after))
     return nullptr;
   return recent = &*after;
 }
@@ -95,6 +99,19 @@ void need_writable(const region& r, uint64_t address, uint64_t bytes, uint32_t l
       fmt::format(
         "write of {} bytes at 0x{:x} to '{}', which must not be written", bytes, address, r.name),
       lane);
+}
+
+uint8_t* find_cluster(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing) {
+  block_state& owner = block_of(w, address, lane);
+  const uint64_t offset = address & shared_offset_mask;
+  if (offset + bytes > owner.shared_bytes)
+    raise(fault_kind::out_of_bounds,
+      fmt::format(
+        "{} of {} bytes of shared memory out of bounds at 0x{:x} of the block of rank {}: "
+        "a block has {} bytes",
+        doing, bytes, offset, owner.rank, owner.shared_bytes),
+      lane);
+  return owner.shared + offset;
 }
 
 /// Part of the active lanes, all in one space.
@@ -135,7 +152,7 @@ void resolve_scattered(warp& w, const operation& o, uint64_t* addresses, uint32_
       continue;
     if (shared && addresses[l] > shared_offset_mask
       && (o.in_cluster || o.where == space::generic)) {
-      out.lanes[l] = need_cluster(w, addresses[l], bytes, l, write ? "write" : "read");
+      out.lanes[l] = find_cluster(w, addresses[l], bytes, l, write ? "write" : "read");
       continue;
     }
     if (addresses[l] + bytes > size)
@@ -165,7 +182,9 @@ void addresses_of(warp& w, const operation& o, uint64_t* out) {
   }
 }
 
-void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
+namespace {
+
+void find_lanes(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
   bool atomic, host_access& out) {
   if (write && !atomic)
     ++*w.block->changes;
@@ -237,6 +256,25 @@ void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, b
   resolve_scattered(w, o, addresses, bytes, w.active, where, write, through_l1, out);
 }
 
+} // namespace
+
+void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
+  bool atomic, host_access& out) {
+  if (w.block->watch == nullptr) {
+    find_lanes(w, o, addresses, bytes, write, atomic, out);
+    return;
+  }
+  uint64_t as_given[warp_lanes];
+  std::copy_n(addresses, warp_lanes, as_given);
+  find_lanes(w, o, addresses, bytes, write, atomic, out);
+  const uint8_t* places[warp_lanes];
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    places[l] = out.shape == host_access::uniform ? out.lanes[0]
+      : out.shape == host_access::sequential      ? out.lanes[0] + size_t{l} * bytes
+                                                  : out.lanes[l];
+  w.block->watch->lanes_access(w, o, as_given, bytes, write, places);
+}
+
 uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write) {
   const region* r = find_region(w, o, address, address + bytes);
   return r && (!write || r->writable) ? r->host + (address - r->device) : nullptr;
@@ -254,10 +292,13 @@ uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t byt
     need_writable(*r, address, bytes, lane);
     ++*w.block->changes;
   }
+  if (w.block->watch)
+    w.block->watch->global_range(w, o, *r, address, bytes, write, lane);
   return r->host + (address - r->device);
 }
 
-uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing) {
+uint8_t* need_shared(
+  warp& w, uint64_t address, uint64_t bytes, bool write, uint32_t lane, const char* doing) {
   address &= UINT32_MAX;
   if (address + bytes > w.block->shared_bytes)
     raise(fault_kind::out_of_bounds,
@@ -265,6 +306,8 @@ uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, c
         doing, bytes, address, w.block->shared_bytes),
       lane);
   ++*w.block->changes; // It may be to write, and this is not a way by which loops look at memory.
+  if (w.block->watch)
+    w.block->watch->shared_range(w, *w.block, address, bytes, write, lane);
   return w.block->shared + address;
 }
 
@@ -286,17 +329,13 @@ block_state& block_of(warp& w, uint64_t address, uint32_t lane) {
   return other;
 }
 
-uint8_t* need_cluster(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing) {
-  block_state& owner = block_of(w, address, lane);
-  const uint64_t offset = address & shared_offset_mask;
-  if (offset + bytes > owner.shared_bytes)
-    raise(fault_kind::out_of_bounds,
-      fmt::format(
-        "{} of {} bytes of shared memory out of bounds at 0x{:x} of the block of rank {}: "
-        "a block has {} bytes",
-        doing, bytes, offset, owner.rank, owner.shared_bytes),
-      lane);
-  return owner.shared + offset;
+uint8_t* need_cluster(
+  warp& w, uint64_t address, uint64_t bytes, bool write, uint32_t lane, const char* doing) {
+  uint8_t* const found = find_cluster(w, address, bytes, lane, doing);
+  if (w.block->watch)
+    w.block->watch->shared_range(
+      w, block_of(w, address, lane), address & shared_offset_mask, bytes, write, lane);
+  return found;
 }
 
 uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t bytes) {
@@ -373,6 +412,15 @@ void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32
     touch_sector(w, sectors[i], write, through_l1);
   }
   n.sectors += count;
+}
+
+void count_range(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write) {
+  auto& n = counts_of(w, o).memory[as_counted];
+  n.bytes += bytes;
+  const uint64_t last = (address + bytes - 1) >> 5;
+  n.sectors += last - (address >> 5) + 1;
+  for (uint64_t sector = address >> 5; sector <= last; ++sector)
+    touch_sector(w, sector, write, false);
 }
 
 } // namespace gristmill::ptx

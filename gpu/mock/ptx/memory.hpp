@@ -45,12 +45,14 @@ uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t byt
 /// The same; raises a fault with this reason.
 uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write,
   uint32_t lane, const char* doing);
-uint8_t* need_shared(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing);
+uint8_t* need_shared(
+  warp& w, uint64_t address, uint64_t bytes, bool write, uint32_t lane, const char* doing);
 /// The block in whose shared memory a `.shared::cluster` address is: the own one, or another of the
 /// cluster. Raises a fault when there is none, or when it has exited.
 block_state& block_of(warp& w, uint64_t address, uint32_t lane);
 /// Host memory of a range of `.shared::cluster`. Does not count as a change of memory.
-uint8_t* need_cluster(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing);
+uint8_t* need_cluster(
+  warp& w, uint64_t address, uint64_t bytes, bool write, uint32_t lane, const char* doing);
 
 /// Passes of a shared memory access: distinct words a bank, summed over the parts in which a wide
 /// access is served.
@@ -59,5 +61,8 @@ uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t by
 void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32_t bytes,
   bool write, bool through_l1);
 void touch_sector(warp& w, uint64_t sector, bool write, bool through_l1);
+/// Counts bytes and sectors of one range of global memory that a copy moves past L1; `bytes` is not
+/// 0.
+void count_range(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write);
 
 } // namespace gristmill::ptx

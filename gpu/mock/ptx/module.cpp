@@ -63,6 +63,7 @@ std::shared_ptr<const module> build(std::string_view text) {
   out->text = text;
   const module_syntax syntax = read_module(out->text);
   out->target = syntax.target;
+  out->files = syntax.files;
   out->directives.assign(syntax.directives.begin(), syntax.directives.end());
   module_scope scope;
   scope.syntax = &syntax;
@@ -80,6 +81,7 @@ std::shared_ptr<const module> build(std::string_view text) {
       continue;
     out->kernels.emplace_back();
     kernel& k = out->kernels.back();
+    k.files = &out->files;
     assembler(scope, k).assemble(f);
     if (!place_registers(k))
       refuse(f.line, "entry '" + std::string(f.name) + "' has too many registers");

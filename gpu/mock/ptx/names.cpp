@@ -18,6 +18,22 @@ std::string one_line(std::string_view text) {
   return result;
 }
 
+const std::vector<check_name>& check_names() {
+  static const std::vector<check_name> names{{check::shared_races, "shared-races"},
+    {check::global_races, "global-races"}, {check::uninitialised, "uninitialised"},
+    {check::outputs, "outputs"}, {check::fences, "fences"}, {check::wgmma, "wgmma"},
+    {check::mbarriers, "mbarriers"}};
+  return names;
+}
+
+std::vector<std::string> names_of(check_set set) {
+  std::vector<std::string> names;
+  for (const check_name& one : check_names())
+    if (has(set, one.which))
+      names.emplace_back(one.name);
+  return names;
+}
+
 std::string to_string(fault_kind kind) {
   switch (kind) {
   case fault_kind::none:
@@ -44,6 +60,24 @@ std::string to_string(fault_kind kind) {
     return "bad launch";
   case fault_kind::unsupported:
     return "unsupported";
+  case fault_kind::shared_race:
+    return "shared memory race";
+  case fault_kind::global_race:
+    return "global memory race";
+  case fault_kind::uninitialised:
+    return "uninitialised value";
+  case fault_kind::read_before_write:
+    return "output read before written";
+  case fault_kind::missing_proxy_fence:
+    return "missing proxy fence";
+  case fault_kind::missing_wgmma_fence:
+    return "missing wgmma fence";
+  case fault_kind::missing_wgmma_wait:
+    return "missing wgmma wait";
+  case fault_kind::mbarrier_phase:
+    return "mbarrier phase";
+  case fault_kind::order_dependent:
+    return "order dependent";
   }
   return "unknown";
 }

@@ -43,6 +43,21 @@ enum class flow : uint8_t {
   waiting
 };
 
+/// What an operation does with memory, for those who watch it: bits of `operation::traits`.
+enum memory_trait : uint8_t {
+  trait_load = 1,
+  trait_store = 2,
+  /// Both at once: an atomic operation.
+  trait_update = 3,
+  trait_access = 3,
+  /// Volatile, relaxed or stronger.
+  trait_strong = 4,
+  trait_acquire = 8,
+  trait_release = 16,
+  /// Only among the threads of the block.
+  trait_block_scope = 32
+};
+
 struct operation {
   handler run = nullptr;
   flow kind = flow::straight;
@@ -61,6 +76,8 @@ struct operation {
   uint8_t address_bytes = 8;
   /// Which of a family; each handler has its own meaning.
   uint8_t mode = 0;
+  /// Sum of `memory_trait`.
+  uint8_t traits = 0;
   bool guard_negated = false;
   int32_t guard = -1;
   /// Destination and sources: register numbers while decoding, then byte offsets in the registers.

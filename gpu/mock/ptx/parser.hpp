@@ -34,6 +34,7 @@ private:
   void module_item();
   void target();
   void skip_section(int line);
+  void source_file(int line);
   void module_variable(space where, bool is_extern);
   void function(bool is_entry, bool is_extern);
   std::vector<uint32_t> parameter_list(function_syntax& f);
@@ -51,6 +52,7 @@ private:
   void body(function_syntax& f);
   void open_scope(function_syntax& f, uint32_t parent);
   void body_directive(function_syntax& f, const token& word);
+  void source_location(int line);
   void registers(function_syntax& f);
   void label(function_syntax& f, const token& name);
   void instruction(function_syntax& f, token first);
@@ -70,6 +72,10 @@ private:
   lexer in_;
   module_syntax out_;
   std::vector<names> scopes_;
+  /// The place that the last `.loc` of the function named, and the file that the function is in.
+  uint32_t file_ = 0;
+  int source_ = 0;
+  uint32_t own_file_ = 0;
   uint64_t registers_total_ = 0;
 };
 

@@ -71,10 +71,39 @@ void parser::body_directive(function_syntax& f, const token& word) {
   } else if (word.is(".pragma")) {
     skip_to_semicolon(word.line);
   } else if (word.is(".loc")) {
-    in_.skip_line(word.line);
+    source_location(word.line);
+  } else if (word.is(".file")) {
+    source_file(word.line);
   } else {
     not_supported(word.line, "directive '" + std::string(word.text.substr(0, 60)) + "' in a body");
   }
+}
+
+/// `.loc 1 23 5` and `.loc 2 7 1, function_name $L, inlined_at 1 23 5`. Of code from another file
+/// the place is the one at which the function's own file came to it.
+void parser::source_location(int line) {
+  const auto on_this_line = [&] {
+    return in_.peek().kind != token_kind::end && in_.peek().line == line;
+  };
+  const auto place = [&] {
+    uint32_t file = 0;
+    uint32_t at = 0;
+    if (on_this_line() && in_.peek().kind == token_kind::number)
+      file = static_cast<uint32_t>(read_integer(in_.next().text, UINT32_MAX, line));
+    if (on_this_line() && in_.peek().kind == token_kind::number)
+      at = static_cast<uint32_t>(read_integer(in_.next().text, INT32_MAX, line));
+    if (at == 0)
+      return;
+    own_file_ = own_file_ == 0 ? file : own_file_;
+    if (file == own_file_ || file_ == 0) {
+      file_ = file;
+      source_ = static_cast<int>(at);
+    }
+  };
+  place();
+  while (on_this_line())
+    if (in_.next().is("inlined_at"))
+      place();
 }
 
 /// `.reg .b32 %r<8>, %x;`
@@ -153,6 +182,8 @@ void parser::instruction(function_syntax& f, token first) {
       refuse(s.line, "too many operands");
   }
   s.text = in_.since(first);
+  s.file = file_;
+  s.source = source_;
   f.statements.push_back(std::move(s));
 }
 

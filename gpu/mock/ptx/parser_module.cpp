@@ -40,8 +40,10 @@ void parser::module_item() {
   }
   if (word.kind == token_kind::word)
     note_directive(word.text);
-  if (word.is(".version") || word.is(".file") || word.is(".loc"))
+  if (word.is(".version") || word.is(".loc"))
     in_.skip_line(word.line);
+  else if (word.is(".file"))
+    source_file(word.line);
   else if (word.is(".target"))
     target();
   else if (word.is(".address_size")) {
@@ -70,6 +72,20 @@ void parser::target() {
   const token name = expect_kind(token_kind::word, "a target");
   out_.target = name.text;
   in_.skip_line(name.line);
+}
+
+/// `.file 1 "folder/kernel.cu", 1700000000, 512`
+void parser::source_file(int line) {
+  constexpr size_t files_max = 1024;
+  if (in_.peek().kind == token_kind::number && in_.peek().line == line) {
+    const auto number = static_cast<uint32_t>(read_integer(in_.next().text, UINT32_MAX, line));
+    if (in_.peek().kind == token_kind::string && out_.files.size() < files_max) {
+      std::string_view name = in_.next().text;
+      name = name.substr(1, name.size() - 2);
+      out_.files[number] = std::string(name.substr(name.find_last_of("/\\") + 1).substr(0, 200));
+    }
+  }
+  in_.skip_line(line);
 }
 
 void parser::skip_section(int line) {
@@ -121,6 +137,8 @@ void parser::function(bool is_entry, bool is_extern) {
   if (is_extern)
     refuse(f.line, "function '" + std::string(f.name) + "' is .extern and has a body");
   f.has_body = true;
+  file_ = own_file_ = 0;
+  source_ = 0;
   body(f);
   keep(std::move(f));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/mock/ptx/checks.hpp"
 #include "messages/result.hpp"
 
 #include <array>
@@ -94,6 +95,12 @@ struct region {
   uint64_t bytes = 0;
   bool writable = true;
   std::string name;
+  /// For the checks of uninitialised values: a byte for each byte here, 1 while nobody has given it
+  /// a value. Null: all of it has one.
+  uint8_t* undefined = nullptr;
+  /// Holds results: an undefined value that is stored here is a finding, and so is a read of what
+  /// nobody has written.
+  bool is_output = false;
 };
 
 constexpr uint64_t device_address_end = 0x7000'0000'0000;
@@ -149,6 +156,13 @@ struct launch {
   bool caches = false;
   /// Also follow the critical path of each block; more exact with `caches`.
   bool timing = false;
+  /// Checks of `checks.hpp`, which cost time and memory; they see nothing in a sample of blocks
+  /// that wait for others. Not together with `timing`.
+  check_set checks = 0;
+  /// Also fill `outcome::lines`.
+  bool per_line = false;
+  /// Bytes of what printf prints that are kept.
+  uint64_t printed_bytes_max = 0;
   hardware hw;
 };
 
@@ -229,24 +243,83 @@ enum class fault_kind : uint8_t {
   assertion,
   trap,
   bad_launch,
-  unsupported
+  unsupported,
+  // What only `launch::checks` finds.
+  shared_race,
+  global_race,
+  /// A value that nobody has given decides a branch, is an address, or is stored as a result.
+  uninitialised,
+  /// A result is read, or added to, before anybody has written it.
+  read_before_write,
+  /// A copy or a wgmma reads what a thread wrote, and no proxy fence lies between.
+  missing_proxy_fence,
+  missing_wgmma_fence,
+  missing_wgmma_wait,
+  /// A wait for a phase of an mbarrier that never comes, or for one that the thread has waited for
+  /// before.
+  mbarrier_phase,
+  /// Results depend on the order of blocks and warps.
+  order_dependent
 };
 
-struct fault {
+/// A line of the program that the PTX was made from, as `.loc` names it.
+struct source_place {
+  /// Without folders; empty when the PTX does not say.
+  std::string file;
+  int line = 0;
+};
+
+/// An instruction that a thread executed.
+struct executed_place {
+  int ptx_line = 0;
+  source_place source;
+  /// Text of the instruction.
+  std::string instruction;
+  std::array<uint32_t, 3> block{};
+  std::array<uint32_t, 3> thread{};
+};
+
+struct fault : executed_place {
   fault_kind kind = fault_kind::none;
   /// A whole sentence with the entry, the PTX line and its text, the block and the thread.
   std::string what;
-  int ptx_line = 0;
   std::string entry;
-  std::array<uint32_t, 3> block{};
-  std::array<uint32_t, 3> thread{};
-  /// Text of the instruction.
+  /// Of a race or a missing fence: the access before.
+  std::optional<executed_place> other;
+  /// How often it was seen.
+  uint64_t times = 1;
+};
+
+/// What one line of the PTX did, over all blocks that were run.
+struct line_counts {
+  int ptx_line = 0;
+  source_place source;
   std::string instruction;
+  category counted = category::other;
+  uint64_t warp_instructions = 0;
+  uint64_t lane_instructions = 0;
+  /// Bytes that lanes asked for, by where they went: global, shared, local memory.
+  std::array<uint64_t, 3> bytes{};
+  /// Passes that they took: sectors of global and local memory, wavefronts of shared memory.
+  std::array<uint64_t, 3> passes{};
+  /// Of a branch: how often the lanes of a warp parted.
+  uint64_t diverged = 0;
 };
 
 struct outcome {
   counts done;
+  /// What ended the run.
   std::optional<fault> failed;
+  /// What `launch::checks` found, each pair of instructions once, in order of appearance.
+  std::vector<fault> findings;
+  uint64_t findings_left_out = 0;
+  /// With `launch::per_line`, in order of the text; lines that were never reached are left out.
+  std::vector<line_counts> lines;
+  /// What printf printed, in the order in which the mock executed it.
+  std::string printed;
+  uint64_t printed_left_out = 0;
+  /// Accesses to global memory that no check looked at, for want of memory.
+  uint64_t unwatched = 0;
 };
 
 /// The global variables of a module, with contents that persist from launch to launch.

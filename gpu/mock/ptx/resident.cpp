@@ -4,14 +4,10 @@
 
 namespace gristmill::ptx {
 
-uint32_t thread_count(const launch& what) {
-  return what.block[0] * what.block[1] * what.block[2];
-}
-
 namespace {
 
-uint32_t warp_count(const launch& what) {
-  return (thread_count(what) + warp_lanes - 1) / warp_lanes;
+uint32_t thread_count(const launch& what) {
+  return what.block[0] * what.block[1] * what.block[2];
 }
 
 size_t register_bytes(const kernel& code) {
@@ -24,6 +20,10 @@ bool depends_on_block(special which) {
 }
 
 } // namespace
+
+uint32_t warp_count(const launch& what) {
+  return (thread_count(what) + warp_lanes - 1) / warp_lanes;
+}
 
 size_t shared_size(const launch& what, const kernel& code) {
   return code.uses_dynamic_shared || what.dynamic_shared > 0
@@ -208,6 +208,7 @@ void resident_block::start(uint64_t number, const std::array<uint32_t, 3>& index
     w.poll_pc = UINT32_MAX;
     w.waits = 0;
     w.waited_changes = w.stuck_changes = w.polled_changes = UINT64_MAX;
+    w.clock_reads = 0;
     w.cluster_arrived = 0;
     if (what_.timing)
       w.timing.start_block();

@@ -23,7 +23,8 @@ private:
   std::vector<uint8_t> storage_;
 };
 
-uint32_t thread_count(const launch& what);
+/// Of one block.
+uint32_t warp_count(const launch& what);
 /// Bytes of shared memory of one block.
 size_t shared_size(const launch& what, const kernel& code);
 /// Bytes that a block takes while it is resident.

@@ -1,10 +1,14 @@
 #include "gpu/mock/ptx/executor.hpp"
 #include "gpu/mock/ptx/launch_check.hpp"
 #include "gpu/mock/ptx/limits.hpp"
+#include "gpu/mock/ptx/line_counts.hpp"
+#include "gpu/mock/ptx/printed_text.hpp"
 #include "gpu/mock/ptx/ptx.hpp"
+#include "gpu/mock/ptx/report.hpp"
 #include "gpu/mock/ptx/resident.hpp"
 #include "gpu/mock/ptx/turns.hpp"
 #include "gpu/mock/ptx/waits.hpp"
+#include "gpu/mock/ptx/watch/watcher.hpp"
 
 #include <fmt/format.h>
 
@@ -68,12 +72,15 @@ private:
   std::vector<std::unique_ptr<resident_cluster>> unused_;
   uint64_t steps_ = 0;
   uint64_t printf_calls_ = 0;
+  printed_text printed_;
+  std::unique_ptr<watcher> watch_;
+  std::vector<uint64_t> diverged_;
   warp* current_ = nullptr;
 };
 
 runner::runner(instance& state, const launch& what, const kernel& code)
   : what_(what), code_(code), extent_(cluster_extent(what, code)),
-    operations_(code.operations.size()), order_(what.order_seed) {
+    operations_(code.operations.size()), order_(what.order_seed), printed_(what.printed_bytes_max) {
   if (what.caches) {
     l2_ = sector_cache(what.hw.l2_bytes, 16);
     l1_.assign(what.hw.sms, sector_cache(what.hw.l1_bytes, 4));
@@ -86,6 +93,16 @@ runner::runner(instance& state, const launch& what, const kernel& code)
   common_.operations = &operations_;
   common_.memory = &memory_;
   common_.changes = &changes_;
+  if (what.checks != 0) {
+    watch_ = std::make_unique<watcher>(what_, code_);
+    common_.watch = watch_.get();
+  }
+  if (what.printed_bytes_max > 0)
+    common_.printed = &printed_;
+  if (what.per_line) {
+    diverged_.resize(code.operations.size());
+    common_.diverged = &diverged_;
+  }
   const uint64_t size = uint64_t{extent_[0]} * extent_[1] * extent_[2];
   const uint64_t total = uint64_t{what.grid[0]} * what.grid[1] * what.grid[2];
   next_ = what.first_block / size;
@@ -131,10 +148,14 @@ void release(resident_block& block, size_t number) {
       continue;
     if (w.barrier_reduction)
       finish_reduction(w, block.state.barriers[number]);
+    if (block.state.watch)
+      block.state.watch->leaves_barrier(w, number);
     w.status = warp_status::running;
     w.timing.now = w.timing.latest_start = latest + block.state.what->hw.barrier_latency;
   }
   block.state.barriers[number] = {};
+  if (block.state.watch)
+    block.state.watch->barrier_over(block.state, number);
 }
 
 /// Lets the warps go on whose barrier is complete; whether there were any.
@@ -233,6 +254,9 @@ bool runner::start_next() {
   std::unique_ptr<resident_cluster> c = std::move(unused_.back());
   unused_.pop_back();
   c->start(order_.cluster(next_++));
+  if (watch_)
+    for (const auto& block : c->blocks)
+      watch_->block_starts(block->state);
   result_.done.blocks_run += c->blocks.size();
   if (what_.caches)
     for (const auto& block : c->blocks) {
@@ -283,6 +307,10 @@ bool runner::all_stuck() const {
 }
 
 void runner::stuck(std::span<resident_cluster* const> waiting, uint64_t not_started) {
+  if (has(what_.checks, check::mbarriers))
+    if (const wrong_phase wrong = find_wrong_phase(waiting); wrong.where)
+      result_.findings.push_back(describe_fault(
+        *wrong.where, wrong.operation, fault_kind::mbarrier_phase, wrong.what, wrong.lane));
   deadlock found = describe_deadlock(waiting, not_started);
   current_ = found.first;
   raise(fault_kind::deadlock, std::move(found.what), first_lane(current_->live));
@@ -309,23 +337,7 @@ void runner::run_all() {
 }
 
 fault runner::describe(const fault_signal& signal) const {
-  fault f;
-  f.kind = signal.kind;
-  f.entry = code_.info.name;
-  const warp& w = *current_;
-  f.block = w.block->index;
-  const size_t at = std::min<size_t>(w.pc, code_.operations.size() - 1);
-  const source_line& source = code_.sources[code_.operations[at].source];
-  f.ptx_line = source.line;
-  f.instruction = one_line(source.text);
-  const uint32_t thread = w.id * warp_lanes + signal.lane;
-  f.thread = {thread % what_.block[0], thread / what_.block[0] % what_.block[1],
-    thread / what_.block[0] / what_.block[1]};
-  f.what =
-    fmt::format("kernel '{}', PTX line {}, `{}`: {}; block ({}, {}, {}), thread ({}, {}, {})",
-      f.entry, f.ptx_line, f.instruction, signal.what, f.block[0], f.block[1], f.block[2],
-      f.thread[0], f.thread[1], f.thread[2]);
-  return f;
+  return describe_fault(*current_, current_->pc, signal.kind, signal.what, signal.lane);
 }
 
 outcome runner::run() {
@@ -379,8 +391,18 @@ void runner::sum_up() {
       lanes -= m == as_counted ? 0 : n.moved[m - 1].lanes;
     }
   }
-  if (printf_calls_ > 0)
+  if (printf_calls_ > 0 && what_.printed_bytes_max == 0)
     warnings_.insert(fmt::format("{} calls of printf were ignored", printf_calls_));
+  result_.printed = printed_.take();
+  result_.printed_left_out = printed_.left_out();
+  if (what_.per_line)
+    result_.lines = count_lines(code_, operations_, diverged_);
+  if (watch_) {
+    for (fault& found : watch_->take_findings())
+      result_.findings.push_back(std::move(found));
+    result_.findings_left_out = watch_->findings_left_out();
+    result_.unwatched = watch_->unwatched();
+  }
   total.warnings.assign(warnings_.begin(), warnings_.end());
 }
 

@@ -1,4 +1,5 @@
 #include "gpu/mock/ptx/memory.hpp"
+#include "gpu/mock/ptx/printed_text.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,11 @@
 namespace gristmill::ptx {
 
 void no_operation(lane_state&, const operation&) {}
+
+// Functions of their own, so that the watcher can tell them apart.
+void memory_fence(lane_state&, const operation&) {}
+
+void proxy_fence(lane_state&, const operation&) {}
 
 void yield_warp(lane_state& s, const operation&) {
   as_warp(s).yields = true;
@@ -27,6 +33,7 @@ void predicate_logic(lane_state& s, const operation& o) {
 /// The clock counts the warp's instructions: the same in each run, and monotonous.
 void read_clock(lane_state& s, const operation& o) {
   const uint64_t now = as_warp(s).steps;
+  ++as_warp(s).clock_reads;
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(s, l))
       continue;
@@ -67,8 +74,7 @@ void unpack(lane_state& s, const operation& o) {
 namespace {
 
 uint64_t address_in(lane_state& s, const operation& o, uint32_t lane) {
-  return o.address_bytes == 8 ? lane_values<uint64_t>(s, o.a)[lane]
-                              : lane_values<uint32_t>(s, o.a)[lane];
+  return register_value(s, o.a, o.address_bytes, lane);
 }
 
 void put_address(lane_state& s, const operation& o, uint32_t lane, uint64_t value) {
@@ -138,8 +144,50 @@ void assert_failed(lane_state& s, const operation& o) {
     lane);
 }
 
-void print_call(lane_state& s, const operation&) {
-  as_warp(s).block->printf_calls += lanes_in(s.active);
+namespace {
+
+/// Any memory that the lane may read.
+class lane_memory final : public memory_reader {
+public:
+  lane_memory(warp& w, const operation& o, uint32_t lane) : w_(w), o_(o), lane_(lane) {}
+
+  bool read(uint64_t address, void* to, uint64_t count) override {
+    const uint64_t window = address & window_mask;
+    const uint64_t offset = address & UINT32_MAX;
+    const block_state& block = *w_.block;
+    const uint8_t* from = nullptr;
+    if (window == local_window && offset + count <= block.local_bytes)
+      from = block.local + (uint64_t{w_.id} * warp_lanes + lane_) * block.local_bytes + offset;
+    else if (window == shared_window && offset + count <= block.shared_bytes)
+      from = block.shared + offset;
+    else if (window == 0)
+      from = find_global(w_, o_, address, count, false);
+    if (from == nullptr)
+      return false;
+    std::memcpy(to, from, count);
+    return true;
+  }
+
+private:
+  warp& w_;
+  const operation& o_;
+  uint32_t lane_;
+};
+
+} // namespace
+
+void print_call(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  w.block->printf_calls += lanes_in(s.active);
+  if (w.block->printed == nullptr)
+    return;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(s, l))
+      continue;
+    lane_memory memory(w, o, l);
+    w.block->printed->add(
+      format_printed(memory, lane_values<uint64_t>(s, o.a)[l], lane_values<uint64_t>(s, o.b)[l]));
+  }
 }
 
 } // namespace gristmill::ptx

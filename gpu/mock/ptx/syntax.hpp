@@ -57,6 +57,9 @@ struct statement {
   std::vector<operand> operands;
   /// Scope in which the statement stands, for its labels.
   uint32_t scope = 0;
+  /// As `.loc` says: number of a file and line in it; 0 when it is not known.
+  uint32_t file = 0;
+  int source = 0;
 };
 
 enum class space : uint8_t { generic, global, shared, local, parameter, constant };
@@ -119,6 +122,8 @@ struct function_syntax {
 struct module_syntax {
   std::string_view target;
   std::vector<std::string_view> directives;
+  /// Of `.file`, by number, without folders.
+  std::map<uint32_t, std::string> files;
   std::vector<variable> variables;
   /// Declarations are replaced by the definition once there is one.
   std::vector<function_syntax> functions;

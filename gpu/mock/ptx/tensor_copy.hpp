@@ -2,8 +2,7 @@
 
 #include "gpu/mock/ptx/warp.hpp"
 
-/// Copies by tensor maps, and reductions in bulk. Like all asynchronous copies they are done at
-/// once.
+/// Copies by tensor maps, and changes of maps. Like all asynchronous copies they are done at once.
 namespace gristmill::ptx {
 
 /// The registers in `list` of a copy by a tensor map: the address of the map and what is added to
@@ -27,13 +26,6 @@ void tensor_store(lane_state& s, const operation& o);
 void tensor_reduce(lane_state& s, const operation& o);
 void tensor_prefetch(lane_state& s, const operation& o);
 
-// bulk_ops.cpp
-/// cp.reduce.async.bulk: a target, b source and c bytes, both addresses plus constants; `mode` a
-/// `bulk_reduction`, `target` a `tensor_map_type`. To global memory, or, when `elements` is 2, to
-/// shared memory with the mbarrier in e; `bytes`: of the addresses in b and e.
-void bulk_reduce(lane_state& s, const operation& o);
-/// cp.async.bulk.prefetch.L2: address in a, bytes in c.
-void bulk_prefetch(lane_state& s, const operation& o);
 /// tensormap.replace: the map at a, the dimension `target`, the value in b (`bytes` wide); `mode` a
 /// `tensor_map_field`.
 void replace_in_tensor_map(lane_state& s, const operation& o);

@@ -19,6 +19,14 @@ constexpr uint64_t map_align = 64;
 
 using coordinates = std::array<int64_t, tensor_map_rank_max>;
 
+void need_map_aligned(uint64_t address, const char* memory, uint32_t lane) {
+  if (address % map_align != 0)
+    raise(fault_kind::misaligned,
+      fmt::format(
+        "the tensor map at {}0x{:x} is not at a multiple of {}", memory, address, map_align),
+      lane);
+}
+
 tensor_map map_of(warp& w, const operation& o, uint32_t lane) {
   const uint64_t address = lane_values<uint64_t>(w, o.list[tensor_copy_map])[lane]
     + lane_values<uint64_t>(w, o.list[tensor_copy_map_offset])[lane];
@@ -28,9 +36,7 @@ tensor_map map_of(warp& w, const operation& o, uint32_t lane) {
                   "kernel parameter, a constant or global memory",
         address),
       lane);
-  if (address % map_align != 0)
-    raise(fault_kind::misaligned,
-      fmt::format("the tensor map at 0x{:x} is not at a multiple of {}", address, map_align), lane);
+  need_map_aligned(address, "", lane);
   const uint8_t* image =
     need_global(w, o, address, tensor_map_bytes, false, lane, "read of a tensor map");
   tensor_map map;
@@ -103,7 +109,8 @@ void each_line(const tensor_map& map, const coordinates& at, F&& f) {
 /// Shared memory of one tile, in 16-byte chunks that the swizzle permutes by address.
 class shared_tile {
 public:
-  shared_tile(warp& w, const tensor_map& map, uint64_t address, uint32_t lane, const char* doing)
+  shared_tile(
+    warp& w, const tensor_map& map, uint64_t address, bool write, uint32_t lane, const char* doing)
     : owner_(block_of(w, address, lane)), base_(address & shared_offset_mask),
       mask_(span_of(map.swizzle) == 0 ? 0 : span_of(map.swizzle) / 16 - 1) {
     if (base_ % shared_align != 0)
@@ -114,7 +121,7 @@ public:
     uint64_t lines = 1;
     for (size_t i = 1; i < map.rank; ++i)
       lines *= map.count(i);
-    need_cluster(w, address, lines * line_pitch(map), lane, doing);
+    need_cluster(w, address, lines * line_pitch(map), write, lane, doing);
   }
 
   /// Calls `f(host pointer, bytes, bytes before)` for the pieces of a range of the tile.
@@ -166,14 +173,8 @@ void flush(uint8_t* bytes, uint64_t count) {
 }
 
 void count_line(warp& w, const operation& o, const box_line& line, bool write) {
-  if (line.inside == 0)
-    return;
-  auto& n = counts_of(w, o).memory[as_counted];
-  n.bytes += line.inside;
-  const uint64_t last = (line.global + line.inside - 1) >> 5;
-  n.sectors += last - (line.global >> 5) + 1;
-  for (uint64_t sector = line.global >> 5; sector <= last; ++sector)
-    touch_sector(w, sector, write, false);
+  if (line.inside > 0)
+    count_range(w, o, line.global, line.inside, write);
 }
 
 /// The box as it lies in the tile, without swizzle.
@@ -198,7 +199,7 @@ void read_box(warp& w, const operation& o, const tensor_map& map, const coordina
 
 void write_tile(warp& w, const tensor_map& map, uint64_t address, uint32_t lane,
   const std::vector<uint8_t>& box) {
-  const shared_tile tile(w, map, address, lane, "tensor copy write");
+  const shared_tile tile(w, map, address, true, lane, "tensor copy write");
   const uint64_t width = uint64_t{map.box[0]} * bytes_of(map.type);
   uint64_t offset = 0;
   for (uint64_t from = 0; from < box.size(); from += width, offset += line_pitch(map))
@@ -208,17 +209,13 @@ void write_tile(warp& w, const tensor_map& map, uint64_t address, uint32_t lane,
 }
 
 uint64_t mbarrier_address(warp& w, const operation& o, uint32_t lane) {
-  const uint32_t reg = o.list[tensor_copy_mbarrier];
-  const uint64_t base =
-    o.bytes == 8 ? lane_values<uint64_t>(w, reg)[lane] : lane_values<uint32_t>(w, reg)[lane];
+  const uint64_t base = register_value(w, o.list[tensor_copy_mbarrier], o.bytes, lane);
   return (base + lane_values<uint64_t>(w, o.list[tensor_copy_mbarrier_offset])[lane]) & UINT32_MAX;
 }
 
 /// The whole box is counted, whatever part of it is inside the tensor.
 void complete(warp& w, const tensor_map& map, uint64_t mbarrier_at, uint32_t lane) {
-  mbarrier& m = find_mbarrier(w, mbarrier_at, lane);
-  m.pending_bytes -= static_cast<int64_t>(map.box_bytes());
-  advance(w, m);
+  complete_bytes(w, find_mbarrier(w, mbarrier_at, lane), static_cast<int64_t>(map.box_bytes()));
 }
 
 /// The same offset in the block of that rank.
@@ -263,7 +260,7 @@ void each_stored_piece(warp& w, const operation& o, uint32_t lane, const tensor_
   const coordinates& at, uint64_t address, F&& f) {
   if (address > shared_offset_mask)
     raise(fault_kind::trap, "a tensor copy from the shared memory of another block", lane);
-  const shared_tile tile(w, map, address, lane, "tensor copy read");
+  const shared_tile tile(w, map, address, false, lane, "tensor copy read");
   each_line(map, at, [&](const box_line& line) {
     if (line.inside == 0)
       return;
@@ -283,9 +280,7 @@ void tensor_load(lane_state& s, const operation& o) {
       const uint64_t mbarrier_at = mbarrier_address(w, o, l);
       read_box(w, o, map, at, l, box);
       if (o.mode == 0) {
-        if (&block_of(w, shared, l) != &block_of(w, mbarrier_at, l))
-          raise(fault_kind::trap,
-            "the mbarrier of a tensor copy is in another block than its target", l);
+        need_same_block(w, shared, mbarrier_at, l, "tensor copy");
         write_tile(w, map, shared, l, box);
         complete(w, map, mbarrier_at, l);
         return;
@@ -329,6 +324,46 @@ void tensor_prefetch(lane_state& s, const operation& o) {
       count_line(w, o, line, false);
     });
   });
+}
+
+namespace {
+
+/// Host memory of a tensor map that may be changed.
+uint8_t* map_memory(warp& w, const operation& o, uint64_t address, uint32_t lane) {
+  const bool shared = o.where == space::shared
+    || (o.where == space::generic && (address & window_mask) == shared_window);
+  need_map_aligned(address, "", lane);
+  if (shared)
+    return need_shared(w, address, tensor_map_bytes, true, lane, "write of a tensor map");
+  return need_global(w, o, address, tensor_map_bytes, true, lane, "write of a tensor map");
+}
+
+} // namespace
+
+void replace_in_tensor_map(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  uint64_t address[warp_lanes];
+  addresses_of(w, o, address);
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    if (!is_active(w, l))
+      continue;
+    const std::string wrong = replace_field(map_memory(w, o, address[l], l),
+      static_cast<tensor_map_field>(o.mode), o.target, register_value(w, o.b, o.bytes, l));
+    if (!wrong.empty())
+      raise(fault_kind::trap, "tensormap.replace: " + wrong, l);
+  }
+}
+
+void copy_tensor_map(lane_state& s, const operation& o) {
+  warp& w = as_warp(s);
+  const uint32_t lane = first_lane(w.active);
+  uint64_t to[warp_lanes];
+  addresses_of(w, o, to);
+  const uint64_t from = register_value(w, o.b, o.bytes, lane) & UINT32_MAX;
+  need_map_aligned(from, "shared ", lane);
+  const uint8_t* source =
+    need_shared(w, from, tensor_map_bytes, false, lane, "read of a tensor map");
+  std::memcpy(map_memory(w, o, to[lane], lane), source, tensor_map_bytes);
 }
 
 } // namespace gristmill::ptx

@@ -94,16 +94,19 @@ std::string decode_tensor_map(const uint8_t* image, tensor_map& out) {
   return {};
 }
 
+bool is_indexed(tensor_map_field field) {
+  return field == tensor_map_field::box_dim || field == tensor_map_field::global_dim
+    || field == tensor_map_field::global_stride || field == tensor_map_field::element_stride;
+}
+
 std::string replace_field(uint8_t* image, tensor_map_field field, uint32_t index, uint64_t value) {
   image_fields f;
   std::memcpy(&f, image, sizeof f);
   if (f.mark != image_mark)
     return "the 128 bytes there are no tensor map";
-  const bool indexed = field == tensor_map_field::box_dim || field == tensor_map_field::global_dim
-    || field == tensor_map_field::global_stride || field == tensor_map_field::element_stride;
   const size_t places =
     field == tensor_map_field::global_stride ? tensor_map_rank_max - 1 : tensor_map_rank_max;
-  if (indexed && index >= places)
+  if (is_indexed(field) && index >= places)
     return "there is no dimension " + std::to_string(index);
   const bool small = field != tensor_map_field::global_address
     && field != tensor_map_field::global_dim && field != tensor_map_field::global_stride

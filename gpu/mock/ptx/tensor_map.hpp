@@ -53,6 +53,9 @@ enum class tensor_map_field : uint8_t {
   fill_mode
 };
 
+/// Whether there is one such field for each dimension.
+bool is_indexed(tensor_map_field field);
+
 /// Changes one field of an image. `index` is a dimension, 0 to 4 (of the strides, 0 to 3). A value
 /// that no map has is kept, so that the copy that uses it is the fault; one that the image has no
 /// place for is refused here. Returns what is wrong; empty when nothing is.

@@ -1,5 +1,6 @@
 #include "gpu/mock/ptx/timing.hpp"
 
+#include "gpu/mock/ptx/bulk_ops.hpp"
 #include "gpu/mock/ptx/tensor_copy.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 

@@ -1,6 +1,7 @@
 #include "gpu/mock/ptx/waits.hpp"
 
 #include "gpu/mock/ptx/executor.hpp"
+#include "gpu/mock/ptx/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -43,6 +44,7 @@ uint64_t fingerprint(const warp& w) {
   h.add(uint64_t{w.pc} << 32 | w.running);
   h.add(uint64_t{w.live} << 32 | w.cluster_arrived);
   h.add(w.turn_over ? 1 : 0);
+  h.add(w.clock_reads); // The next one will read another time.
   for (const warp::group& g : w.groups) {
     h.add(uint64_t{g.pc} << 32 | g.mask);
     h.add(g.parked ? 1 : 0);
@@ -180,6 +182,39 @@ deadlock describe_deadlock(std::span<resident_cluster* const> waiting, uint64_t 
   if (result.first)
     result.first->pc = waits_at(*result.first);
   return result;
+}
+
+wrong_phase find_wrong_phase(std::span<resident_cluster* const> waiting) {
+  for (resident_cluster* c : waiting)
+    for (warp* w : c->warps) {
+      if (w->status != warp_status::running || w->live == 0)
+        continue;
+      const uint32_t at = waits_at(*w);
+      const operation& o = w->block->code->operations[at];
+      if (o.run != mbarrier_test || o.mode != 0)
+        continue;
+      uint64_t addresses[warp_lanes];
+      addresses_of(*w, o, addresses);
+      const uint32_t lane = first_lane(w->running != 0 ? w->running : w->live);
+      const auto found = w->block->mbarriers.find(addresses[lane] & UINT32_MAX);
+      if (found == w->block->mbarriers.end())
+        continue;
+      const mbarrier& m = found->second;
+      const uint32_t parity = lane_values<uint32_t>(*w, o.b)[lane] & 1;
+      if (m.phase == 0 || (m.phase & 1) != parity || m.pending != m.expected
+        || m.pending_bytes != 0)
+        continue;
+      wrong_phase result;
+      result.where = w;
+      result.operation = at;
+      result.lane = lane;
+      result.what = fmt::format("waits for parity {}: phase {} of the mbarrier is complete, nobody "
+                                "has arrived in phase {}, and nobody is left who will: is the "
+                                "parity the wrong one?",
+        parity, m.phase - 1, m.phase);
+      return result;
+    }
+  return {};
 }
 
 } // namespace gristmill::ptx

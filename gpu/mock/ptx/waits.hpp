@@ -35,4 +35,15 @@ struct deadlock {
 /// blocks that nobody has room for.
 deadlock describe_deadlock(std::span<resident_cluster* const> waiting, uint64_t not_started);
 
+/// In a deadlock: a warp that waits for a phase of an mbarrier in which nobody has arrived, while
+/// the phase before is complete. Most likely its parity is the wrong one.
+struct wrong_phase {
+  const warp* where = nullptr;
+  /// The operation that waits.
+  uint32_t operation = 0;
+  std::string what;
+  uint32_t lane = 0;
+};
+wrong_phase find_wrong_phase(std::span<resident_cluster* const> waiting);
+
 } // namespace gristmill::ptx

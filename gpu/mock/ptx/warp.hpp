@@ -50,6 +50,8 @@ struct mbarrier {
   int64_t pending = 0;
   int64_t pending_bytes = 0;
   uint64_t phase = 0;
+  /// Its number with the watcher.
+  uint32_t watched = 0;
 };
 
 /// One of the numbered barriers of a block.
@@ -65,6 +67,9 @@ struct block_barrier {
 constexpr size_t block_barriers = 16;
 
 struct block_state;
+struct block_shadow;
+class watcher;
+class printed_text;
 
 /// What the blocks of a cluster have in common; a block without one is a cluster of its own.
 struct cluster_state {
@@ -100,6 +105,11 @@ struct block_state {
   /// When the last bulk copy arrives (timing).
   uint32_t bulk_ready = 0;
   uint64_t printf_calls = 0;
+  /// Null unless they are wanted: the checks, printed text, how often each branch parted lanes.
+  watcher* watch = nullptr;
+  block_shadow* shadow = nullptr;
+  printed_text* printed = nullptr;
+  std::vector<uint64_t>* diverged = nullptr;
   /// Where it is in the grid, and its linear number there.
   std::array<uint32_t, 3> index{};
   uint64_t number = 0;
@@ -157,6 +167,7 @@ struct warp : lane_state {
   uint32_t cluster_arrived = 0;
   uint32_t cluster_parity = 0;
   uint64_t steps = 0;
+  uint64_t clock_reads = 0;
   /// The farthest memory that the current operation reached: 0 L1, 1 L2, 2 DRAM.
   uint32_t memory_level = 0;
   warp_timing timing;
@@ -165,6 +176,11 @@ struct warp : lane_state {
 template <class T>
 T* lane_values(lane_state& s, uint32_t offset) {
   return reinterpret_cast<T*>(s.registers + offset);
+}
+
+/// What a register of 4 or of 8 bytes holds, which addresses may be in.
+inline uint64_t register_value(lane_state& s, uint32_t reg, uint8_t bytes, uint32_t lane) {
+  return bytes == 8 ? lane_values<uint64_t>(s, reg)[lane] : lane_values<uint32_t>(s, reg)[lane];
 }
 
 inline warp& as_warp(lane_state& s) {
@@ -218,6 +234,9 @@ void to_generic(lane_state& s, const operation& o);
 void from_generic(lane_state& s, const operation& o);
 void is_in_space(lane_state& s, const operation& o);
 void no_operation(lane_state& s, const operation& o);
+/// Like `no_operation`, but for the watcher.
+void memory_fence(lane_state& s, const operation& o);
+void proxy_fence(lane_state& s, const operation& o);
 void yield_warp(lane_state& s, const operation& o);
 void trap(lane_state& s, const operation& o);
 void assert_failed(lane_state& s, const operation& o);
@@ -229,7 +248,6 @@ void rank_of_address(lane_state& s, const operation& o);
 void cluster_arrive(lane_state& s, const operation& o);
 void cluster_wait(lane_state& s, const operation& o);
 void predicate_of_special(lane_state& s, const operation& o);
-void bulk_in_cluster(lane_state& s, const operation& o);
 void count_async_bytes(lane_state& s, const operation& o);
 
 // collective_ops.cpp
@@ -251,14 +269,15 @@ void store_matrix(lane_state& s, const operation& o);
 // async_ops.cpp
 /// The mbarrier at a shared address, in the own block or in that which the address names.
 mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane);
-/// After an arrival, or bytes: completes the phase if nothing is pending.
-void advance(warp& w, mbarrier& m);
+/// Bytes of a copy have arrived. Completes the phase if nothing is pending.
+void complete_bytes(warp& w, mbarrier& m, int64_t bytes);
+/// Raises a fault unless the mbarrier of `what` is in the same block of the cluster as the target.
+void need_same_block(
+  warp& w, uint64_t target, uint64_t mbarrier_at, uint32_t lane, const char* what);
 void copy_async(lane_state& s, const operation& o);
 /// `cp.async.commit_group` and `wait_group`: only the timing model tells them apart from nothing.
 void copy_commit(lane_state& s, const operation& o);
 void copy_wait(lane_state& s, const operation& o);
-void bulk_to_shared(lane_state& s, const operation& o);
-void bulk_to_global(lane_state& s, const operation& o);
 void mbarrier_init(lane_state& s, const operation& o);
 void mbarrier_inval(lane_state& s, const operation& o);
 void mbarrier_arrive(lane_state& s, const operation& o);

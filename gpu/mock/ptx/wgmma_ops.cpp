@@ -1,6 +1,7 @@
 #include "gpu/mock/ptx/wgmma.hpp"
 
 #include "gpu/mock/ptx/memory.hpp"
+#include "gpu/mock/ptx/resident.hpp"
 
 #include <fmt/format.h>
 
@@ -18,35 +19,6 @@ constexpr uint32_t columns_max = 256;
 /// Every operand is 32 bytes deep: in elements, or in words of single bits.
 constexpr uint32_t depth_max = 32;
 constexpr uint32_t warps_of_group = 4;
-
-/// All numbers of an 8-bit floating format.
-struct float8_table {
-  float values[256];
-  float8_table(uint32_t mantissa, int bias, bool has_infinity) {
-    for (uint32_t bits = 0; bits < 256; ++bits) {
-      const uint32_t exponent = (bits & 0x7f) >> mantissa;
-      const uint32_t fraction = bits & ((1U << mantissa) - 1);
-      const float sign = bits & 0x80 ? -1.0F : 1.0F;
-      if (has_infinity && exponent == 31) {
-        values[bits] = fraction != 0 ? warpgroups::canonical_nan(0.0F) : sign * __builtin_inff();
-      } else if (!has_infinity && (bits & 0x7f) == 0x7f) {
-        values[bits] = warpgroups::canonical_nan(0.0F);
-      } else {
-        const auto steps =
-          static_cast<float>(exponent == 0 ? fraction : fraction + (1U << mantissa));
-        const int scale =
-          static_cast<int>(std::max(exponent, 1U)) - bias - static_cast<int>(mantissa);
-        values[bits] = sign * __builtin_ldexpf(steps, scale);
-      }
-    }
-  }
-};
-
-const float8_table& table_of(element_type type) {
-  static const float8_table e4m3(3, 7, false);
-  static const float8_table e5m2(2, 15, true);
-  return type == element_type::e4m3 ? e4m3 : e5m2;
-}
 
 uint32_t bytes_of(element_type type) {
   return type == element_type::b1 ? 4 : std::max(1U, bits_of(type) / 8);
@@ -66,7 +38,7 @@ void convert(element_type type, const uint8_t* from, uint32_t bytes, float* out,
     break;
   case element_type::e4m3:
   case element_type::e5m2: {
-    const float* values = table_of(type).values;
+    const float* values = float8_numbers(type);
     for (uint32_t i = 0; i < bytes; ++i)
       out[i * step] = values[from[i]];
     break;
@@ -91,7 +63,7 @@ void convert(element_type type, const uint8_t* from, uint32_t bytes, int32_t* ou
 }
 
 const uint8_t* chunk_at(warp& w, uint64_t address, const char* doing) {
-  return need_shared(w, address, 16, 0, doing);
+  return need_shared(w, address, 16, false, 0, doing);
 }
 
 template <class V>
@@ -219,23 +191,17 @@ void multiply_integers(warp& w, const operation& o, const wgmma_form& form, uint
 }
 
 /// A descriptor that the lanes do not agree on has no meaning.
-void need_uniform(const warp& w, const uint64_t* descriptor, const char* which) {
+void need_uniform(const uint64_t* descriptor, const char* which) {
   for (uint32_t l = 1; l < warp_lanes; ++l)
     if (descriptor[l] != descriptor[0])
       raise(fault_kind::trap,
         fmt::format("the descriptor of {} is 0x{:x} in one lane and 0x{:x} in another", which,
           descriptor[0], descriptor[l]),
         l);
-  (void)w;
-}
-
-uint32_t warps_in_block(const warp& w) {
-  const std::array<uint32_t, 3>& block = w.block->what->block;
-  return (block[0] * block[1] * block[2] + warp_lanes - 1) / warp_lanes;
 }
 
 void need_warpgroup(const warp& w) {
-  if (w.full != all_lanes || w.live != all_lanes || (w.id | 3) >= warps_in_block(w))
+  if (w.full != all_lanes || w.live != all_lanes || (w.id | 3) >= warp_count(*w.block->what))
     raise(fault_kind::trap, "wgmma needs a warpgroup: four whole warps, the first a multiple of 4",
       first_lane(w.live));
 }
@@ -283,8 +249,8 @@ void wgmma_multiply(lane_state& s, const operation& o) {
   const auto form = std::bit_cast<wgmma_form>(o.imm);
   const bool a_in_shared = (form.flags & wgmma_a_in_registers) == 0;
   if (a_in_shared)
-    need_uniform(w, lane_values<uint64_t>(w, o.a), "A");
-  need_uniform(w, lane_values<uint64_t>(w, o.b), "B");
+    need_uniform(lane_values<uint64_t>(w, o.a), "A");
+  need_uniform(lane_values<uint64_t>(w, o.b), "B");
   const uint32_t scaled = w.predicates[o.r] ^ (form.flags & wgmma_not_scale ? all_lanes : 0);
   if (form.d == element_type::s32)
     multiply_integers(w, o, form, scaled);

@@ -22,7 +22,7 @@ namespace {
 child_loop_limits limits() {
   child_loop_limits all;
   all.program_folder = program_folder();
-  all.parallel = {2, 2, 2, 2};
+  all.parallel = {2, 2, 2, 2, 2};
   all.waiting_max = 4;
   return all;
 }

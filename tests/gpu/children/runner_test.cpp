@@ -90,6 +90,23 @@ again:
 {
   ret;
 }
+
+.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 arguments);
+.global .align 1 .b8 hello[8] = {104, 101, 108, 108, 111, 10, 0, 0};
+
+.visible .entry talks(.param .u64 in, .param .u64 out)
+{
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<2>;
+  mov.u64 %rd1, hello;
+  cvta.global.u64 %rd2, %rd1;
+  { .param .b64 format; .param .b64 arguments; .param .b32 result;
+    st.param.b64 [format], %rd2;
+    st.param.b64 [arguments], 0;
+    call.uni (result), vprintf, (format, arguments);
+  }
+  ret;
+}
 )";
 
 int line_of(const std::string& text) {
@@ -114,7 +131,7 @@ struct runner_fixture : child_fixture {
     REQUIRE(folder.write("unit.ptx", kernels));
     run_unit unit{"unit", "unit.ptx", {}};
     for (const char* name :
-      {"doubled", "beyond", "crooked", "spoils", "endless", "remembers", "nothing"})
+      {"doubled", "beyond", "crooked", "spoils", "endless", "remembers", "nothing", "talks"})
       unit.entries.push_back({name, name});
     what.run.units = {unit};
     std::vector<float> values;
@@ -348,6 +365,17 @@ TEST_CASE_FIXTURE(runner_fixture, "code that cannot be loaded is the candidate's
   REQUIRE(folder.write("unit.ptx", "this is no PTX"));
   add("doubled");
   CHECK(run_all().workloads[0].status == verdict_status::runtime_error);
+}
+
+TEST_CASE_FIXTURE(
+  runner_fixture, "what a kernel prints stands in the runner's log, up to a limit") {
+  add("talks");
+  CHECK(run_all().workloads[0].status == verdict_status::passed);
+  CHECK(answer.log.find("printed by talks:\nhello\nhello\n") != std::string::npos);
+  for (int i = 0; i < 60; ++i)
+    add("talks");
+  CHECK(run_all().workloads.size() == 61);
+  CHECK(answer.log.find("(more was printed, which is not kept)") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(runner_fixture, "an unknown device ends the runner without done") {

@@ -69,7 +69,7 @@ struct not_negative {
 struct fns {
   static uint32_t of(uint32_t mask, uint32_t base, int32_t n) {
     const int32_t step = n < 0 ? -1 : 1;
-    int32_t left = n < 0 ? -n : n;
+    uint32_t left = n < 0 ? 0U - static_cast<uint32_t>(n) : static_cast<uint32_t>(n);
     int32_t at = base < 32 ? static_cast<int32_t>(base) : 32;
     if (n == 0)
       return at < 32 && (mask >> at & 1) ? base : UINT32_MAX;

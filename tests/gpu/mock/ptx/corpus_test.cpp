@@ -42,6 +42,27 @@ TEST_CASE("the ten kernels compute what their references say, from both front en
     }
 }
 
+TEST_CASE("the checks find nothing in the ten kernels, and change neither numbers nor counts") {
+  for (const std::string compiler : {"clang", "nvcc"})
+    for (corpus_case& c : corpus_cases()) {
+      CAPTURE(c.name);
+      CAPTURE(compiler);
+      const auto m = must_parse(text_of(c.name + "." + compiler + ".ptx"));
+      c.reset();
+      const outcome plain = c.with.run(m);
+      c.reset();
+      c.with.what.checks = all_checks;
+      c.with.what.per_line = true;
+      const outcome checked = c.with.run(m);
+      must_pass(checked);
+      CHECK(c.error() <= 1);
+      CHECK(checked.done == plain.done);
+      for (const fault& found : checked.findings)
+        FAIL_CHECK(found.what);
+      CHECK(checked.unwatched == 0);
+    }
+}
+
 TEST_CASE(
   "the order in which warps and blocks take turns changes no result of a kernel without races") {
   for (corpus_case& c : corpus_cases())

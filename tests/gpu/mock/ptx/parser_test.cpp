@@ -215,3 +215,9 @@ TEST_CASE("huge and deep texts are refused in time") {
     many += ".entry k" + std::to_string(i) + "() { .reg .b64 %r<60000>; ret; }\n";
   CHECK(contains(error_of(many), "too many registers"));
 }
+
+TEST_CASE("a wait for fewer than no groups of copies is refused") {
+  CHECK(parse(entry("cp.async.wait_group 0;")));
+  CHECK_FALSE(parse(entry("cp.async.wait_group -9223372036854775808;")));
+  CHECK_FALSE(parse(entry("cp.async.bulk.wait_group.read -1;")));
+}

@@ -1,0 +1,7 @@
+// kind: write to read-only memory
+// grid 1 block 64 scratch undefined orders 0
+extern "C" __global__ void defect(const float* in, float* out, float* scratch, int n) {
+  const int i = threadIdx.x;
+  out[i] = in[i];
+  const_cast<float*>(in)[i] = 0;  // FAULT
+}

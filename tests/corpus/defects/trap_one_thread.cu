@@ -1,0 +1,7 @@
+// kind: trap
+// grid 1 block 64 scratch undefined orders 0
+extern "C" __global__ void defect(const float* in, float* out, float* scratch, int n) {
+  out[threadIdx.x] = in[threadIdx.x];
+  if (threadIdx.x == 37)
+    __trap();  // FAULT
+}
