@@ -3,7 +3,9 @@
 #include "messages/inspect_attempt.hpp"
 #include "messages/inspect_child.hpp"
 #include "messages/inspect_lease.hpp"
+#include "messages/inspect_llm.hpp"
 #include "messages/inspect_measure.hpp"
+#include "messages/inspect_plant.hpp"
 #include "messages/inspect_runtime.hpp"
 
 namespace gristmill {
@@ -90,6 +92,20 @@ using oracle_actor = caf::typed_actor<
   // A reference that raises is an answer (invalid_reference); `child_failed` when the child died.
   sig<prepared_problem, prepare_request>>;
 
+/// Every call of a language model goes through here: which deployment, when, how often again, and
+/// who pays. The transport behind it does the waiting.
+using llm_gateway_actor = caf::typed_actor<
+  // Always answered, within the deadlines of the deployment. A refusal or a cut-off text is an
+  // answer. `budget_exhausted` names the budget that does not hold the worst case of the call;
+  // `provider_refused` for keys, quota and unknown models; `queue_full` when too many wait;
+  // `invalid_input` for a call that no deployment can take; `timed_out` and `io_failed` after the
+  // last try; `shutting_down` at the end.
+  sig<llm_reply, llm_request>,
+  // The call is answered with `shutting_down`. Unknown ones are ignored.
+  sig<void, llm_cancel>, sig<llm_snapshot, llm_query>,
+  // INTERNAL: a try may have ended, or a deadline fell due.
+  sig<void, tick>>;
+
 /// Has ideas. One a worker.
 using proposer_actor = caf::typed_actor<
   // Having none is an answer.
@@ -111,6 +127,11 @@ using planner_actor = caf::typed_actor<
   // From the supervisor: this candidate failed only because of its GPU. Duplicates, unknown ones
   // and late ones are logged and change nothing.
   sig<void, rerun_request>,
+  // From outside, while the run takes candidates: answered when the attempt is over, or at once
+  // when there is none to be made. `queue_full` when too many wait; `shutting_down` at the end.
+  sig<plant_reply, plant_request>,
+  // Unknown ones, and those that are being tried, are left alone.
+  sig<void, plant_withdrawal>, sig<void, plant_close>,
   // INTERNAL: a budget or a deadline fell due.
   sig<void, tick>>;
 

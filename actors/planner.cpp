@@ -23,6 +23,9 @@ void planner::on_exit() {
   for (auto& w : waiting_)
     w.reply.deliver(to_error({errc::shutting_down, "the planner has ended"}));
   waiting_.clear();
+  for (auto& p : plants_)
+    p.reply.deliver(to_error({errc::shutting_down, "the planner has ended"}));
+  plants_.clear();
   monitors_.clear();
   config_.oracle = nullptr;
   config_.scorer = nullptr;
@@ -73,6 +76,9 @@ planner_actor::behavior_type planner::make_behavior() {
       prepare_more();
     },
     [this](const rerun_request& request) { on_rerun(request); },
+    [this](const plant_request& request) { return plant(request); },
+    [this](const plant_withdrawal& what) { withdraw(what); },
+    [this](const plant_close& what) { close_planting(what); },
     [this](const tick&) {
       // With nobody waiting, nobody would ask the mind.
       mind_.drain(fmt::format("the wall-clock budget of {} s is spent",
@@ -148,8 +154,10 @@ void planner::watch_worker(const std::string& worker, const caf::strong_actor_pt
 
 void planner::on_summary(const attempt_summary& summary) {
   auto note = mind_.on_finished(summary, now());
-  if (note.accepted)
+  if (note.accepted) {
     config_.events.note(this, finished_event(summary, note));
+    remember_for_planter(summary);
+  }
   serve();
 }
 
@@ -187,6 +195,7 @@ void planner::serve() {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   note_finished_problems();
+  answer_planters();
   if (mind_.done() && !end_told_) {
     end_told_ = true;
     seam::tell(this, config_.supervisor, run_ended{mind_.stop_reason(), true});

@@ -19,6 +19,8 @@ struct planner_config {
   event_port events;
   /// Problems that are prepared at the same time.
   uint32_t preparing_max = 2;
+  /// Planted candidates that somebody waits for.
+  uint32_t planters_max = 64;
   /// How often a preparation that failed for a reason of ours is tried again.
   uint32_t prepare_retries = 2;
 };
@@ -41,7 +43,24 @@ private:
     caf::typed_response_promise<work_reply> reply;
   };
 
+  /// Somebody outside who wants to know what becomes of a candidate.
+  struct waiting_plant {
+    plant_request request;
+    /// Of its last attempt; a failure of ours is followed by another.
+    maybe<attempt_summary> last;
+    caf::typed_response_promise<plant_reply> reply;
+  };
+
   std::chrono::nanoseconds now();
+  caf::result<plant_reply> plant(const plant_request& request);
+  void withdraw(const plant_withdrawal& what);
+  void close_planting(const plant_close& what);
+  /// Keeps the summary for whoever planted its candidate.
+  void remember_for_planter(const attempt_summary& summary);
+  /// Why a candidate that was planted for the problem gets no attempt.
+  std::string why_not(const std::string& problem) const;
+  /// Answers whose candidate will not be tried (again).
+  void answer_planters();
   void prepare_more();
   void prepare(const std::string& problem);
   void on_prepared(const prepared_problem& prepared);
@@ -59,6 +78,7 @@ private:
   portfolio mind_;
   seam::monitors monitors_;
   std::vector<waiting_worker> waiting_;
+  std::vector<waiting_plant> plants_;
   std::vector<std::string> to_prepare_;
   std::map<std::string, uint32_t> prepare_failures_;
   uint32_t preparing_ = 0;

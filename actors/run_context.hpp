@@ -31,6 +31,8 @@ struct run_context {
   /// Keys the inputs; derived from `seed` when the user gave one, else from the kernel's generator.
   std::array<uint8_t, 32> secret{};
   uint64_t seed = 0;
+  /// SHA-256 of the protocol file that proposers are told; empty for none.
+  std::string program;
 
   /// Such as "h200"; one model a run in this build.
   std::string device_model;

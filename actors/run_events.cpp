@@ -75,6 +75,22 @@ result<attempt_id> attempt_id_from(const std::string& text) {
   return fail(errc::invalid_input, fmt::format("'{}' does not name an attempt", text));
 }
 
+void add_feedback(json& data, const blob_ref& feedback) {
+  if (!feedback.sha256.empty())
+    data["feedback"] = {{"sha256", feedback.sha256}, {"bytes", feedback.bytes}};
+}
+
+namespace {
+
+blob_ref feedback_from(const json& data) {
+  auto found = data.find("feedback");
+  if (found == data.end())
+    return {};
+  return {found->at("sha256").get<std::string>(), whole(*found, "bytes")};
+}
+
+} // namespace
+
 void add_candidate(json& data, const candidate_ref& candidate) {
   data["key"] = candidate.key;
   if (candidate.hash.empty())
@@ -149,6 +165,21 @@ result<assigned_fact> assigned_from(const event& e) {
   });
 }
 
+event planted_event(const plant_request& request) {
+  json data;
+  add_candidate(data, request.candidate);
+  return {.kind = "planted",
+    .problem = request.problem,
+    .candidate = request.candidate.hash,
+    .reason = request.candidate.hypothesis,
+    .data = text_of(data)};
+}
+
+result<candidate_ref> planted_from(const event& e) {
+  return from_data<candidate_ref>(e,
+    [&](const json& data) -> result<candidate_ref> { return candidate_from(data, e.candidate); });
+}
+
 event moved_event(const planner_decision& decision, const std::string& worker) {
   json data{{"worker", worker}, {"from", decision.work.moved_from}};
   if (!decision.note_left.empty())
@@ -185,6 +216,7 @@ event finished_event(const attempt_summary& summary, const planner_note& note) {
     data["rerun_of"] = note.rerun_of;
   if (!summary.note.empty())
     data["note"] = summary.note;
+  add_feedback(data, summary.feedback);
   if (summary.outcome == attempt_outcome::judged) {
     data["status"] = to_string(summary.status);
     data["objective_ns"] = summary.objective_ns;
@@ -220,6 +252,7 @@ result<attempt_summary> judged_from(const event& e, const json& data) {
   out.effort = *effort;
   out.candidate = candidate_from(data, e.candidate);
   out.reason = e.reason;
+  out.feedback = feedback_from(data);
   return out;
 }
 
@@ -242,7 +275,7 @@ result<attempt_summary> finished_from(const event& e) {
     auto out = judged_from(e, data);
     if (!out)
       return out;
-    auto outcome = named(data, "outcome", attempt_outcome::abandoned);
+    auto outcome = named(data, "outcome", attempt_outcome::unproposed);
     if (!outcome)
       return pass(outcome);
     out->outcome = *outcome;

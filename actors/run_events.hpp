@@ -2,6 +2,7 @@
 
 #include "messages/attempt.hpp"
 #include "messages/event.hpp"
+#include "messages/plant.hpp"
 #include "messages/prepare.hpp"
 #include "messages/result.hpp"
 #include "planning/portfolio.hpp"
@@ -28,6 +29,8 @@ result<attempt_id> attempt_id_from(const std::string& text);
 /// Writes a candidate into the data of an event: key, parent, hypothesis, source, plan.
 void add_candidate(nlohmann::json& data, const candidate_ref& candidate);
 candidate_ref candidate_from(const nlohmann::json& data, const std::string& hash);
+/// Writes where the feedback lies, if there is any.
+void add_feedback(nlohmann::json& data, const blob_ref& feedback);
 
 event prepared_event(const prepared_problem& prepared);
 result<prepared_problem> prepared_from(const event& e);
@@ -40,6 +43,10 @@ struct assigned_fact {
   std::string candidate;
 };
 result<assigned_fact> assigned_from(const event& e);
+
+/// A candidate from outside was taken into the run.
+event planted_event(const plant_request& request);
+result<candidate_ref> planted_from(const event& e);
 
 event moved_event(const planner_decision& decision, const std::string& worker);
 

@@ -22,7 +22,7 @@ uint64_t count_of(nanoseconds t) {
 
 class replay {
 public:
-  explicit replay(restored_run& out) : out_(out) {}
+  replay(restored_run& out, bool takes_plants) : out_(out), takes_plants_(takes_plants) {}
 
   result<void> take(const event& e) {
     out_.used = std::max(out_.used, e.t);
@@ -68,7 +68,7 @@ public:
 private:
   /// No number is used twice, also one that only the broker has told of.
   void take_attempt_number(const event& e) {
-    if (auto id = attempt_id_from(e.attempt))
+    if (auto id = attempt_id_from(e.attempt); id && id->language != "tool") // An agent's question.
       next_ordinals_[id->problem] = std::max(next_ordinals_[id->problem], id->ordinal + 1);
   }
 
@@ -114,6 +114,25 @@ private:
       if (!mind.on_interrupted(*id, ns, e.t))
         return fail(errc::invalid_input, e.attempt + " was not under way");
       lease_ns_.erase(e.attempt);
+    } else if (kind == "planted") {
+      auto candidate = planted_from(e);
+      if (!candidate)
+        return pass(candidate);
+      mind.plant_again(e.problem, *candidate);
+    } else if (kind == "plant_withdrawn") {
+      mind.withdraw(e.problem, e.candidate);
+    } else if (kind == "planting_closed") {
+      mind.close_planting();
+      planting_closed_ = true;
+    } else if (kind == "insight") {
+      auto data = json::parse(e.data, nullptr, false);
+      if (!data.is_object() || !data.contains("lines") || !data["lines"].is_array())
+        return fail(errc::invalid_input, "data.lines: must be a list of texts");
+      auto& lines = out_.insights[e.problem];
+      lines.clear();
+      for (const auto& line : data["lines"])
+        if (line.is_string())
+          lines.push_back(line.get<std::string>());
     } else if (kind == "rerun_planned") {
       mind.on_rerun({e.problem, e.attempt, e.candidate}, e.t);
     } else if (kind == "verdict" || kind == "probe_verdict") {
@@ -209,12 +228,19 @@ private:
           .data = text_of({{"gpu_ns", ns}})});
       }
     }
+    // Whoever planted was a client of the process that is gone.
+    if (takes_plants_ && !planting_closed_) {
+      mind.close_planting();
+      closing_.push_back({.kind = "planting_closed", .reason = cut_off});
+    }
     for (const auto& p : mind.take_finished())
       ++finishes_[p.name];
     return {};
   }
 
   restored_run& out_;
+  bool takes_plants_;
+  bool planting_closed_ = false;
   std::vector<event> closing_;
   std::map<std::string, uint32_t> next_ordinals_;
   /// By attempt: verdicts that the planner has not counted.
@@ -226,6 +252,14 @@ private:
   std::map<std::string, uint32_t> finishes_;
   std::map<std::string, uint32_t> noted_;
 };
+
+/// Whether the run of this log took candidates from outside.
+bool took_plants(std::span<const event> events) {
+  if (events.empty())
+    return false;
+  auto data = json::parse(events.front().data, nullptr, false);
+  return data.is_object() && data.value("takes_plants", json(false)) == json(true);
+}
 
 } // namespace
 
@@ -243,6 +277,7 @@ result<run_beginning> read_beginning(std::span<const event> events) {
     out.baseline_note = data.at("baseline_note").get<std::string>();
     out.time_note = data.at("time_note").get<std::string>();
     out.toolchain = data.at("toolchain").get<std::string>();
+    out.program = data.value("program", std::string{});
     for (const auto& p : data.at("problem_hashes").items())
       out.problem_hashes[p.key()] = p.value().get<std::string>();
     for (const auto& name : data.at("problems"))
@@ -274,16 +309,23 @@ result<restored_run> restore_run(const portfolio_config& config,
   unlimited.wall_budget = nanoseconds{0};
   unlimited.attempt_budget = 0;
   unlimited.gpu_budget_ns = 0;
+  unlimited.takes_plants = took_plants(events);
   auto mind = portfolio::make(unlimited, problems);
   if (!mind)
     return pass(mind);
-  restored_run out{std::move(*mind), {}, {}, nanoseconds{0}, {}};
-  replay facts(out);
+  restored_run out{std::move(*mind), {}, {}, nanoseconds{0}, {}, {}, {}};
+  replay facts(out, unlimited.takes_plants);
   for (const auto& e : events)
     if (auto fine = facts.take(e); !fine)
       return pass(fine);
   if (auto fine = facts.close(); !fine)
     return pass(fine);
+  auto models = restore_spending(events);
+  if (!models)
+    return pass(models);
+  out.models = std::move(*models);
+  for (auto& e : out.models.closing)
+    out.closing.push_back(e);
   out.mind.on_resumed();
   out.mind.set_budgets(config.wall_budget, config.attempt_budget, config.gpu_budget_ns);
   return out;

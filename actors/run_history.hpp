@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/baseline_times.hpp"
+#include "actors/llm_history.hpp"
 #include "messages/event.hpp"
 #include "messages/result.hpp"
 #include "planning/portfolio.hpp"
@@ -26,6 +27,8 @@ struct run_beginning {
   std::string toolchain;
   /// Of the newest start: a resumed run may have got a larger one.
   std::vector<std::string> budget;
+  /// SHA-256 of the protocol file; empty where nobody was told one.
+  std::string program;
   /// The log's last event says that a run has ended by itself.
   bool ended_clean = false;
 };
@@ -46,6 +49,10 @@ struct restored_run {
   /// summary of each verdict that the planner had not counted yet, problems that are finished by
   /// that. To be appended, all or none, before anything else.
   std::vector<event> closing;
+  /// Money and tokens that models have cost so far. Its own closing is part of the above.
+  restored_spending models;
+  /// By problem: what workers had written down last.
+  std::map<std::string, std::vector<std::string>> insights;
 };
 
 /// Replays the events of a run. A pure function: a log with its own `closing` appended gives the

@@ -2,6 +2,7 @@
 
 #include "actors/run_events.hpp"
 #include "actors/run_jobs.hpp"
+#include "actors/verdict_feedback.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -73,6 +74,7 @@ nlohmann::json data_of(attempt_kind kind, attempt_effort effort, const candidate
         row["bound"] = bound_of(m);
     workloads.push_back(std::move(row));
   }
+  add_feedback(data, v.feedback);
   for (const auto& f : v.findings)
     data["findings"].push_back(
       {{"rule", f.rule}, {"workload", f.workload}, {"detail", f.detail}, {"fatal", f.fatal}});
@@ -97,6 +99,7 @@ scorer_actor::behavior_type scorer::make_behavior() {
     [this](const refused_request& request) -> caf::result<verdict> {
       auto reply = make_response_promise<verdict>();
       auto v = refused_verdict(yardsticks(request.attempt.problem, {}), request.compiled);
+      add_feedback_of_refusal(*config_.context, request.candidate, request.compiled, v);
       keep({request.attempt, request.kind, request.candidate, request.effort, {}, {}}, std::move(v),
         {}, reply);
       return reply;
@@ -208,6 +211,7 @@ void scorer::decide(const judge_request& request, const evaluation& judged, verd
     && v.status == verdict_status::passed)
     for (const auto& w : v.workloads)
       baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns};
+  add_feedback_of_verdict(*config_.context, problem, request.measured, judged, v);
   keep(request, std::move(v), judged, reply);
 }
 
@@ -219,7 +223,10 @@ void scorer::keep(
     .candidate = of.candidate.hash,
     .token = of.measured.token,
     .reason = v.reason};
-  e.data = text_of(data_of(of.kind, of.effort, of.candidate, of.measured, v, judged));
+  auto data = data_of(of.kind, of.effort, of.candidate, of.measured, v, judged);
+  if (!config_.context->program.empty())
+    data["program"] = config_.context->program;
+  e.data = text_of(data);
   if (v.status == verdict_status::infrastructure)
     e.kind = "no_verdict"; // What the house broke is nobody's verdict.
   else if (of.effort != attempt_effort::full || !of.workloads.empty())

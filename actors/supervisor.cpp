@@ -21,6 +21,7 @@ bool may_restart(role which) {
   case role::scorer:
   case role::child_front:
   case role::journal:
+  case role::llm_gateway: // Its books are the money that was spent.
     return false;
   }
   return false;
@@ -43,8 +44,8 @@ supervisor::supervisor(caf::actor_config& actor, supervisor_config config)
   // Who asks ends before who answers; what starts children ends before their front; the log is
   // last.
   stages_ = {{role::worker}, {role::planner, role::proposer},
-    {role::gpu, role::compiler, role::oracle, role::scorer}, {role::gpu_lease}, {role::child_front},
-    {role::journal}};
+    {role::gpu, role::compiler, role::oracle, role::scorer, role::llm_gateway}, {role::gpu_lease},
+    {role::child_front}, {role::journal}};
 }
 
 void supervisor::on_exit() {
@@ -121,6 +122,8 @@ void supervisor::begin() {
     });
   if (config_.make.child_front)
     start({role::child_front, 0});
+  if (config_.make.models)
+    start({role::llm_gateway, 0});
   for (auto which : {role::gpu_lease, role::compiler, role::oracle, role::scorer, role::planner})
     start({which, 0});
   for (uint32_t i = 0; i < config_.gpus; ++i)
@@ -142,6 +145,9 @@ void supervisor::start(member who) {
     break;
   case role::child_front:
     handle = control_of(peers_.child_front = make.child_front(system, peers_));
+    break;
+  case role::llm_gateway:
+    handle = control_of(peers_.models = make.models(system, peers_));
     break;
   case role::gpu_lease:
     handle = control_of(peers_.lease = make.lease(system, peers_));

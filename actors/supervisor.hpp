@@ -21,6 +21,8 @@ struct run_peers {
   /// To be copied: every actor writes through a port of its own.
   event_port events;
   child_front_actor child_front;
+  /// Null in a run without language models.
+  llm_gateway_actor models;
   gpu_lease_actor lease;
   compiler_actor compiler;
   oracle_actor oracle;
@@ -34,6 +36,8 @@ struct run_peers {
 struct run_factories {
   std::function<journal_actor(caf::actor_system&, const run_peers&)> journal;
   std::function<child_front_actor(caf::actor_system&, const run_peers&)> child_front;
+  /// Empty in a run without language models.
+  std::function<llm_gateway_actor(caf::actor_system&, const run_peers&)> models;
   std::function<gpu_lease_actor(caf::actor_system&, const run_peers&)> lease;
   std::function<compiler_actor(caf::actor_system&, const run_peers&)> compiler;
   std::function<oracle_actor(caf::actor_system&, const run_peers&)> oracle;

@@ -165,7 +165,7 @@ result<arena> real(const std::string& folder, const std::vector<std::string>& lo
         continue;
       const auto found = known->find(parts[place_used(parts, workloads[w])].second);
       if (found == known->end() || found->second.status != verdict_status::passed)
-        return trial{full_key, verdict_status::runtime_error, 0, {}, verdict.effort, {}};
+        return trial{full_key, verdict_status::runtime_error, 0, {}, verdict.effort, {}, {}, {}};
       verdict.times.push_back(found->second.times[w]);
       all.push_back(std::log(static_cast<double>(verdict.times.back().ns)));
     }

@@ -18,12 +18,16 @@ enum class exit_code : int {
   not_sound = 4,
   /// The budget was gone before every problem had a verdict.
   budget_gone = 5,
+  /// A provider of models refuses: key, quota, unknown model.
+  provider_refused = 6,
   interrupted = 130,
 };
 
 struct run_arguments {
   run_settings settings;
   bool json = false;
+  /// Tell what the run may cost at most, and start nothing.
+  bool dry_run = false;
 };
 
 exit_code run_command(const run_arguments& arguments);

@@ -21,6 +21,10 @@ exit_code complain(const failure& what) {
   case errc::shutting_down:
   case errc::device_fault:
     return exit_code::failure;
+  case errc::budget_exhausted:
+    return exit_code::budget_gone;
+  case errc::provider_refused:
+    return exit_code::provider_refused;
   }
   return exit_code::failure;
 }

@@ -2,8 +2,11 @@
 
 #include "gpu/mock/profile.hpp"
 #include "gpu/toolchain/device_compiler.hpp"
+#include "llm/dialects/dialect.hpp"
+#include "protocol/model_file.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -114,6 +117,37 @@ check find_room() {
   return out;
 }
 
+/// Whether keys are set, never what they are: those of the usual providers, and those that the
+/// settings of models in the environment name.
+check find_keys() {
+  std::vector<std::string> names{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"};
+  auto add = [&](const std::string& variable) {
+    if (!variable.empty() && std::find(names.begin(), names.end(), variable) == names.end())
+      names.push_back(variable);
+  };
+  check out{"keys of models", true, false, "", ""};
+  if (const char* named = environment("GRISTMILL_MODEL_KEY_ENV"))
+    add(named);
+  if (const char* file = environment("GRISTMILL_MODELS")) {
+    if (auto models = load_model_file(file, known_dialects()))
+      for (const auto& variable : key_variables(*models))
+        add(variable);
+    else {
+      out.fine = false;
+      out.found = "GRISTMILL_MODELS: " + models.error().what + "; ";
+      out.cure = "mend the file, or leave the variable unset";
+    }
+  }
+  std::string list;
+  for (const auto& variable : names) {
+    const char* value = environment(variable.c_str());
+    list += (list.empty() ? "" : ", ") + variable
+      + (value != nullptr && *value != 0 ? " set" : " not set");
+  }
+  out.found += list;
+  return out;
+}
+
 check find_cores() {
   auto cores = std::thread::hardware_concurrency();
   return {"processors", cores > 0, false, fmt::format("{}", cores), ""};
@@ -124,7 +158,7 @@ check find_cores() {
 exit_code doctor_command(const doctor_arguments& arguments) {
   std::vector<check> checks = find_compilers();
   for (auto& more : {find_children(), find_torch(arguments.python), find_devices(), find_gpu(),
-         find_room(), find_cores()})
+         find_room(), find_cores(), find_keys()})
     checks.push_back(more);
   bool ready = true;
   auto out = nlohmann::ordered_json::array();

@@ -1,4 +1,5 @@
 #include "cli/read_run.hpp"
+#include "cli/solution_files.hpp"
 #include "cli/verb.hpp"
 #include "gpu/mock/profile.hpp"
 #include "journal/blob_store.hpp"
@@ -33,17 +34,6 @@ struct export_arguments {
   std::string out;
   std::vector<std::string> problems;
 };
-
-result<void> write_file(const fs::path& path, const std::string& text) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (error || !out)
-    return fail(errc::io_failed, path.string() + ": cannot be written");
-  return {};
-}
 
 result<run_settings> settings_of(const run_directory& directory) {
   auto text = read_text_file(directory.config_file(), text_max);
@@ -97,105 +87,6 @@ result<device_facts> facts_of_run(const std::string& gpus) {
   return facts;
 }
 
-/// Names of problems become folders.
-std::string folder_of(const std::string& problem_name) {
-  const bool is_plain = !problem_name.empty() && problem_name[0] != '.'
-    && std::all_of(problem_name.begin(), problem_name.end(), [](char c) {
-         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
-           || c == '_' || c == '-' || c == '.';
-       });
-  return is_plain ? problem_name : identifier_of(problem_name);
-}
-
-class exporter {
-public:
-  exporter(const run_winners& run, const blob_store& blobs, const device_facts& facts, fs::path out)
-    : run_(run), blobs_(blobs), facts_(facts), out_(std::move(out)) {}
-
-  result<void> write_problem(const winner& best, const problem& target) {
-    auto source = stored_text(blobs_, best.source_sha256);
-    if (!source)
-      return pass(source);
-    auto plan_text = stored_text(blobs_, best.plan_sha256);
-    if (!plan_text)
-      return pass(plan_text);
-    auto parsed = parse_plan(*plan_text);
-    if (!parsed)
-      return pass(parsed);
-    auto built =
-      export_plan({std::move(*source), std::move(*parsed), target.def, target.workloads, facts_});
-    if (!built)
-      return pass(built);
-    const auto solved = solution_of(best, target, *built);
-    auto traces = traces_of(run_, best, target, solved.name);
-    if (!traces)
-      return pass(traces);
-    std::string lines;
-    for (const auto& each : *traces) {
-      auto line = to_json(each);
-      if (!line)
-        return pass(line);
-      lines += *line + "\n";
-    }
-    // Only now: a problem that is refused leaves no half a folder.
-    const auto folder = out_ / folder_of(best.problem);
-    const std::vector<std::pair<std::string, std::string>> files{{"solution.json", to_json(solved)},
-      {"traces.jsonl", lines}, {"definition.json", target.definition_text},
-      {"workload.jsonl", target.workload_text}};
-    for (const auto& [name, text] : files)
-      if (auto written = write_file(folder / name, text); !written)
-        return written;
-    all_traces += lines;
-    return write_operator(folder / "op", best, target, *built);
-  }
-
-  std::string all_traces;
-  std::vector<std::string> notes;
-
-private:
-  solution solution_of(
-    const winner& best, const problem& target, const exported_plan& built) const {
-    solution out;
-    out.name = fmt::format("gristmill_{}_{}", identifier_of(best.problem), best.hash.substr(0, 12));
-    out.definition_name = target.def.name;
-    out.author = "gristmill";
-    out.description = fmt::format("{} ({}) of a gristmill run; times of the run: {}.",
-      best.kind == "baseline" ? "The frozen plain kernel; the search found nothing faster"
-                              : "The fastest kernel found",
-      best.key.empty() ? best.hash.substr(0, 12) : best.key, run_.time_note);
-    out.languages = {"cuda_cpp"};
-    out.target_hardware = {"LOCAL"};
-    out.entry_point = built.entry_point;
-    out.destination_passing_style = true;
-    out.binding = "torch";
-    out.options = built.options;
-    out.sources = built.sources;
-    return out;
-  }
-
-  result<void> write_operator(
-    const fs::path& folder, const winner& best, const problem& target, const exported_plan& built) {
-    const auto name = identifier_of(best.problem);
-    auto text = operator_text(
-      target.def, name, fmt::format("# Problem {}, candidate {}.", name, best.hash), built);
-    if (!text) {
-      notes.push_back(fmt::format("{}: no torch operator: {}", best.problem, text.error().what));
-      return {};
-    }
-    if (auto written = write_file(folder / (name + "_op.py"), *text); !written)
-      return written;
-    for (const auto& file : built.sources)
-      if (auto written = write_file(folder / file.path, file.content); !written)
-        return written;
-    return {};
-  }
-
-  const run_winners& run_;
-  const blob_store& blobs_;
-  const device_facts& facts_;
-  fs::path out_;
-};
-
 result<void> write_tables(
   const run_winners& run, const fs::path& out, const std::string& run_name) {
   auto problems = problem_metrics(run);
@@ -237,7 +128,7 @@ exit_code export_command(const export_arguments& arguments) {
   auto blobs = blob_store::open(directory->blobs());
   if (!blobs)
     return complain(blobs.error());
-  exporter writer{*run, *blobs, *facts, out};
+  solution_files writer{*run, *blobs, *facts, out};
   auto worst = exit_code::ok;
   uint32_t written = 0;
   for (auto& best : run->problems) {
@@ -259,7 +150,7 @@ exit_code export_command(const export_arguments& arguments) {
     if (target == problems->end())
       done = fail(errc::not_found, "its folder is not where it was; name it with --problems");
     else
-      done = writer.write_problem(best, target->second);
+      done = writer.write(best, target->second);
     if (!done)
       worst = complain({done.error().code, best.problem + ": not exported: " + done.error().what});
     written += done ? 1 : 0;

@@ -108,6 +108,9 @@ exit_code dispatch(int argc, char** argv) {
   add_sweep_verb(app, all);
   add_replay_verb(app, all);
   add_import_trace_verb(app, all);
+  add_program_check_verb(app, all);
+  add_program_show_verb(app, all);
+  add_mcp_verb(app, all);
 
   refuse_values_of_flags(app);
 

@@ -87,7 +87,10 @@ result<std::vector<std::string>> extended(
     return pass(wanted);
   for (auto checked : {check_larger("wall-clock time", before->wall_ns, wanted->wall_ns),
          check_larger("attempts", before->attempts, wanted->attempts),
-         check_larger("GPU time", before->gpu_ns, wanted->gpu_ns)})
+         check_larger("GPU time", before->gpu_ns, wanted->gpu_ns),
+         check_larger("money", before->nano_usd, wanted->nano_usd),
+         check_larger("tokens", before->tokens, wanted->tokens),
+         check_larger("calls", before->calls, wanted->calls)})
     if (!checked)
       return pass(checked);
   auto out = given;
@@ -95,7 +98,8 @@ result<std::vector<std::string>> extended(
     auto one = parse_budget({text});
     bool replaced = one
       && ((one->wall_ns && wanted->wall_ns) || (one->attempts && wanted->attempts)
-        || (one->gpu_ns && wanted->gpu_ns));
+        || (one->gpu_ns && wanted->gpu_ns) || (one->nano_usd && wanted->nano_usd)
+        || (one->tokens && wanted->tokens) || (one->calls && wanted->calls));
     if (!replaced)
       out.push_back(text);
   }
@@ -136,9 +140,19 @@ exit_code resume_command(const resume_arguments& arguments) {
   if (!budget)
     return complain(budget.error());
   settings->budget = *budget;
+  // What the agents were told first; the file that it was copied from may have changed.
+  if (auto told = directory.root() / "program.md"; !beginning->program.empty())
+    settings->program = told.string();
   auto setup = make_resumed_setup(*settings, *beginning, directory);
   if (!setup)
     return complain(setup.error());
+  if (setup->models.program_sha256 != beginning->program)
+    return complain({errc::refused,
+      directory.root().string()
+        + "/program.md: is not what the run began with, and results under two programs cannot be "
+          "compared"});
+  if (auto keys = check_keys(setup->models); !keys)
+    return complain(keys.error());
   auto restored = restore_run(planner_mind(*setup), setup->problems, *events);
   if (!restored)
     return complain(
@@ -154,6 +168,7 @@ exit_code resume_command(const resume_arguments& arguments) {
   if (beginning->toolchain != setup->compiler.version)
     spdlog::warn("the run was begun with {}, it goes on with {}", beginning->toolchain,
       setup->compiler.version);
+  setup->models.spent_before = restored->models.spent;
   if (auto taken = reopen_run_directory(*setup, directory); !taken)
     return complain(taken.error());
   auto log = event_log::open(directory.database_file(), event_log::mode::append);

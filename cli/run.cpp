@@ -3,16 +3,15 @@
 #include "actors/system_config.hpp"
 #include "cli/read_run.hpp"
 #include "cli/run_actors.hpp"
+#include "cli/run_end.hpp"
 #include "cli/run_progress.hpp"
 #include "cli/run_setup.hpp"
 #include "cli/work_on_run.hpp"
 #include "journal/run_lock.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
-#include <mutex>
 #include <optional>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -35,23 +34,6 @@ sigset_t block_interrupts() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   return set;
 }
-
-/// How the run ended, from the supervisor's thread to the main one.
-class run_end {
-public:
-  void set(const run_ended& how) {
-    std::lock_guard lock(mutex_);
-    how_ = how;
-  }
-  std::optional<run_ended> get() {
-    std::lock_guard lock(mutex_);
-    return how_;
-  }
-
-private:
-  std::mutex mutex_;
-  std::optional<run_ended> how_;
-};
 
 /// Waits for the end, passes interrupts on, shows the totals. True when interrupted.
 bool wait_for_end(caf::actor_system& system, const supervisor_actor& owner, run_end& end,
@@ -87,45 +69,19 @@ bool wait_for_end(caf::actor_system& system, const supervisor_actor& owner, run_
   return interrupted;
 }
 
-exit_code exit_of(const run_table& table, bool interrupted) {
+exit_code exit_of(const run_table& table, bool interrupted, const model_end& models) {
   if (interrupted)
     return exit_code::interrupted;
+  if (models.refused)
+    return exit_code::provider_refused;
   if (!table.clean || !table.skipped.empty())
     return exit_code::failure;
   for (const auto& p : table.problems)
-    if (p.status == "no verdict" || p.status == "not prepared")
+    if (p.status == "no verdict" || p.status == "not prepared"
+      || (models.closed && p.status == "no candidate" && p.attempts == 0))
       return exit_code::budget_gone;
   return table.summary.faster_count > 0 ? exit_code::ok : exit_code::no_improvement;
 }
-
-/// Leaves the process when the actor system does not come to an end, which would be a mistake of
-/// ours.
-class watchdog {
-public:
-  watchdog()
-    : thread_([this] {
-        std::unique_lock lock(mutex_);
-        if (!changed_.wait_for(lock, 10s, [this] { return done_; })) {
-          std::fputs(
-            "gristmill: actors are left that nobody ended; leaving all the same\n", stderr);
-          _exit(static_cast<int>(exit_code::failure));
-        }
-      }) {}
-  ~watchdog() {
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-  std::thread thread_;
-};
 
 int64_t wall_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -183,6 +139,11 @@ void log_to_stderr() {
 
 exit_code work_on_run(const run_setup& setup, const run_directory& directory, event_log log,
   std::vector<event> first, std::shared_ptr<restored_run> restored, bool json) {
+  gateway_start cassette;
+  cassette.run_directory = setup.context.directory;
+  cassette.resumed = restored != nullptr;
+  if (auto fine = check_cassette(setup.models, cassette); !fine)
+    return complain(fine.error());
   auto interrupts = block_interrupts();
   // Before anything else happens: from here on the run can be gone on with.
   if (auto begun = log.append(first, durability::barrier, wall_now()); !begun)
@@ -198,7 +159,7 @@ exit_code work_on_run(const run_setup& setup, const run_directory& directory, ev
   std::fputs(text.c_str(), stdout);
   if (!json)
     std::printf("run directory %s\n", directory.root().c_str());
-  return exit_of(read->table, interrupted);
+  return exit_of(read->table, interrupted, *setup.models.end);
 }
 
 exit_code run_command(const run_arguments& arguments) {
@@ -208,6 +169,16 @@ exit_code run_command(const run_arguments& arguments) {
     return complain(setup.error());
   for (const auto& one : setup->skipped)
     std::fprintf(stderr, "gristmill: left out: %s\n", one.reason.c_str());
+  if (arguments.dry_run) {
+    auto text = dry_run_text(
+      setup->models, setup->limits.attempts.value_or(0), setup->problems.size(), setup->workers);
+    if (!text)
+      return complain(text.error());
+    std::fputs(text->c_str(), stdout);
+    return exit_code::ok;
+  }
+  if (auto keys = check_keys(setup->models); !keys)
+    return complain(keys.error());
   auto utc = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   auto directory = open_run_directory(*setup, utc);
   if (!directory)
@@ -218,8 +189,11 @@ exit_code run_command(const run_arguments& arguments) {
   auto log = event_log::open(directory->database_file(), event_log::mode::create);
   if (!log)
     return complain(log.error());
+  std::vector<event> first{run_started_event(*setup)};
+  if (setup->models.cassette.replay) // Outside the digest: a replay has that of its original.
+    first.push_back({.kind = "progress", .reason = "models are not asked: a cassette answers"});
   return work_on_run(
-    *setup, *directory, std::move(*log), {run_started_event(*setup)}, nullptr, arguments.json);
+    *setup, *directory, std::move(*log), std::move(first), nullptr, arguments.json);
 }
 
 } // namespace gristmill

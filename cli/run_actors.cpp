@@ -6,11 +6,11 @@
 #include "actors/gpu_sleep.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
+#include "actors/proposers.hpp"
 #include "actors/rehearsal.hpp"
 #include "actors/run_events.hpp"
 #include "actors/run_jobs.hpp"
 #include "actors/scorer.hpp"
-#include "actors/template_proposer.hpp"
 #include "actors/worker.hpp"
 #include "gpu/probe.hpp"
 
@@ -49,10 +49,13 @@ portfolio_config planner_mind(const run_setup& setup) {
   mind.device_model = setup.context.device_model;
   mind.share_by_attempts = !setup.rehearsal; // Every other device of this build is a mock.
   mind.wait_for_turn = setup.workers == 1;
+  mind.takes_plants = setup.takes_plants;
   mind.search = setup.settings.proposer != "scripted";
   mind.wall_budget = std::chrono::nanoseconds{setup.limits.wall_ns.value_or(0)};
   mind.attempt_budget = setup.limits.attempts.value_or(0);
   mind.gpu_budget_ns = setup.limits.gpu_ns.value_or(0);
+  mind.each_problem = setup.models.limits.each_problem;
+  mind.each_worker = setup.models.limits.each_agent;
   return mind;
 }
 
@@ -63,6 +66,13 @@ attempt_limits attempt_limits_of(const run_setup& setup) {
   if (setup.rehearsal)
     limits.estimated_hold =
       std::chrono::nanoseconds{static_cast<int64_t>(setup.devices.front().sleep_ns)};
+  if (setup.models.asks) {
+    // The gateway always answers within its patience, so this only ends what got lost.
+    uint32_t questions = 8;
+    for (const auto& tool : setup.models.program->rules.tools)
+      questions += 2 * tool.calls_max;
+    limits.propose = questions * gateway_policy{}.patience;
+  }
   limits.run_end = std::chrono::nanoseconds{setup.limits.wall_ns.value_or(0)};
   return limits;
 }
@@ -163,6 +173,52 @@ std::function<void(const assignment&)> planned_fault() {
   };
 }
 
+model_mind mind_of(const run_setup& setup, const std::shared_ptr<restored_run>& restored) {
+  model_mind out;
+  out.program = setup.models.program;
+  out.docs = setup.models.docs;
+  out.toolchain = setup.settings.toolchain;
+  out.closed = {setup.models.end, &setup.models.end->closed};
+  out.search_when_closed = std::any_of(setup.proposers.begin(), setup.proposers.end(),
+    [](const proposer_choice& c) { return !c.asks_models(); });
+  // Nobody is spared by waiting for a cassette.
+  if (setup.models.cassette.replay)
+    out.pause_first = std::chrono::nanoseconds{0};
+  if (restored)
+    for (const auto& [problem, lines] : restored->insights)
+      out.book->set_insights(problem, lines);
+  return out;
+}
+
+/// The gateway, and who is told when it comes to its end.
+void add_models(
+  run_factories& make, const run_setup& setup, uint32_t incarnation, bool goes_on_without) {
+  // The planner is started after the gateway.
+  auto drained = std::make_shared<planner_actor>();
+  make.planner = [inner = std::move(make.planner), drained](
+                   caf::actor_system& system, const run_peers& peers) {
+    auto made = inner(system, peers);
+    *drained = made;
+    return made;
+  };
+  make.models = [setup, incarnation, drained, goes_on_without](
+                  caf::actor_system& system, const run_peers& peers) {
+    gateway_start start;
+    start.seed = setup.context.seed;
+    start.run_directory = setup.context.directory;
+    start.resumed = incarnation > 1;
+    start.on_stop = [drained, goes_on_without](const failure& why) {
+      spdlog::warn("models are asked no more: {}", why.what);
+      if (auto planner = std::exchange(*drained, nullptr); planner && !goes_on_without)
+        seam::post(planner, drain_request{why.what});
+    };
+    start.on_miss = [supervisor = peers.supervisor](const std::string& why) {
+      seam::post(supervisor, run_ended{why, false});
+    };
+    return make_gateway(system, peers, setup.models, start);
+  };
+}
+
 } // namespace
 
 run_factories real_actors(const run_setup& setup, run_context_ptr context,
@@ -247,15 +303,16 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
       config.baselines = restored->baselines;
     return system.spawn<scorer>(std::move(config));
   };
-  bool scripted = setup.settings.proposer == "scripted";
-  auto strategy =
-    search_strategy_from_text(setup.settings.proposer).value_or(search_strategy::guided);
-  make.proposer = [context, scripted, strategy, library = std::make_shared<search_library>()](
-                    caf::actor_system& system, const run_peers&, uint32_t) -> proposer_actor {
-    if (scripted)
-      return system.spawn<scripted_proposer>(context);
-    return system.spawn<template_proposer>(context, library, strategy);
+  auto parts = std::make_shared<proposer_parts>();
+  parts->context = context;
+  parts->mix = setup.proposers;
+  parts->mind = mind_of(setup, restored);
+  parts->agent_nano_usd = setup.models.limits.each_agent.nano_usd.value_or(0);
+  make.proposer = [parts](caf::actor_system& system, const run_peers& peers, uint32_t index) {
+    return make_proposer(system, peers, index, *parts);
   };
+  if (setup.models.asks)
+    add_models(make, setup, incarnation, parts->mind.search_when_closed);
   return make;
 }
 
@@ -269,9 +326,20 @@ event run_started_event(const run_setup& setup) {
     {"time_note", setup.time_note}, {"baseline_note", setup.baseline_note},
     {"t_sol_method", setup.t_sol_method}, {"t_b_method", setup.t_b_method},
     {"version", GRISTMILL_VERSION}};
+  if (!setup.models.program_sha256.empty())
+    data["program"] = setup.models.program_sha256;
+  if (setup.models.asks) {
+    data["problem_budget"] = setup.settings.problem_budget;
+    data["agent_budget"] = setup.settings.agent_budget;
+    for (const auto& d : setup.models.models.deployments)
+      data["models"].push_back(
+        {{"deployment", d.name}, {"dialect", d.dialect}, {"model", d.model}});
+  }
   auto& names = data["problems"] = nlohmann::json::array();
   for (const auto& [name, p] : setup.context.problems)
     names.push_back(name);
+  if (setup.takes_plants)
+    data["takes_plants"] = true;
   for (const auto& one : setup.skipped)
     data["skipped"].push_back({{"problem", one.given}, {"reason", one.reason}});
   auto& candidates = data["candidates"] = nlohmann::json::array();
@@ -297,9 +365,10 @@ child_loop_limits child_limits(const run_setup& setup, unsigned cores) {
   child_loop_limits limits;
   limits.program_folder = setup.context.programs.string();
   cores = std::max(1u, cores);
-  // In the order of child_profile: compiler, oracle, runner, judge. A runner has its device for
-  // itself.
-  limits.parallel = {cores, std::min(2u, cores), std::max(setup.gpu_count, 1u), cores};
+  // In the order of child_profile: compiler, oracle, runner, judge, command. A runner has its
+  // device for itself.
+  limits.parallel = {
+    cores, std::min(2u, cores), std::max(setup.gpu_count, 1u), cores, std::max(setup.workers, 1u)};
   limits.waiting_max = 4096;
   return limits;
 }

@@ -1,13 +1,12 @@
 #include "cli/verb.hpp"
+#include "cli/whole_number.hpp"
 #include "gpu/lease/policy.hpp"
 #include "planning/allocation/allocation_text.hpp"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -24,7 +23,35 @@ struct run_flags {
   std::string config;
   bool json = false;
   bool keep_going = false;
+  bool allow_unpriced = false;
+  bool dry_run = false;
 };
+
+void add_models(CLI::App& app, run_flags& flags) {
+  auto& s = flags.given;
+  app.add_option("--model-endpoint", s.model_endpoint, "a model server: http://127.0.0.1:8080/v1");
+  app.add_option("--model", s.model, "the model, as its server calls it");
+  app.add_option("--model-dialect", s.model_dialect,
+    "openai-chat, openai-responses or anthropic-messages; default: by the endpoint");
+  app.add_option("--model-key-env", s.model_key_env,
+    "name of the environment variable that holds the key; a key itself is never given");
+  app.add_option("--models", s.models, "a TOML file of models and their roles (docs/models.md)");
+  app.add_flag("--allow-unpriced", flags.allow_unpriced, "use models whose price is not known");
+  app.add_flag(
+    "--dry-run", flags.dry_run, "tell the worst case of the run in calls, tokens and USD");
+  app.add_option("--problem-budget", s.problem_budget, "as --budget, for each problem")
+    ->expected(1)
+    ->allow_extra_args(false)
+    ->take_all();
+  app.add_option("--agent-budget", s.agent_budget, "as --budget, for each worker")
+    ->expected(1)
+    ->allow_extra_args(false)
+    ->take_all();
+  app.add_option(
+    "--cassette", s.cassette, "record=FILE or replay=FILE; default: recorded in the run directory");
+  app.add_option("--program", s.program, "the protocol file; default: the one that comes along");
+  app.add_option("--docs", s.docs, "a folder of documentation that models may search");
+}
 
 /// "fifo: …" a line for each policy or rule, with its parameters.
 template <class Catalogue>
@@ -55,14 +82,18 @@ void add_run(CLI::App& app, run_flags& flags) {
     "go on without problems that cannot be loaded; the exit code is 1 then");
   app.add_option("--gpus", s.gpus, "mock:MODEL[:COUNT] or sleep:TIME:COUNT, several with commas");
   app.add_option("--workers", flags.workers, "agents that work at once");
-  app.add_option("--budget", s.budget, "10m, 500attempts or 600gpu-s; once for each kind")
+  app
+    .add_option("--budget", s.budget,
+      "10m, 500attempts, 600gpu-s, 5usd, 2000000tokens or 1000calls; once for each kind")
     ->expected(1)
     ->allow_extra_args(false)
     ->take_all();
   app.add_option("--seed", flags.seed, "makes inputs and search repeatable");
   app.add_option("--out", s.out, "the run directory; default: runs/<time>-<name>");
   app.add_flag("--json", flags.json, "the table as JSON");
-  app.add_option("--proposer", s.proposer, "template, random, exhaustive, scripted or sleep");
+  app.add_option("--proposer", s.proposer,
+    "template, random, exhaustive, scripted, sleep, llm, replay, 'command: CMD' or "
+    "'mixed(llm=3, template=1)'");
   app.add_option("--candidate", s.candidates, "[PROBLEM=]FILE.cu with FILE.plan.json beside it")
     ->expected(1)
     ->allow_extra_args(false)
@@ -79,6 +110,7 @@ void add_run(CLI::App& app, run_flags& flags) {
     "which problem gets the next attempt: one rule, or one within others such as "
     "'gate(0.05, floor(0.5, ucb))' (docs/planner.md)\n"
       + catalogue_text(allocation_catalogue()));
+  add_models(app, flags);
   app.add_option("--config", flags.config, "settings from a TOML file");
 }
 
@@ -94,21 +126,11 @@ result<std::string> text_of(const std::string& file) {
   return text.str();
 }
 
-template <class Number>
-result<Number> whole_number(const std::string& flag, const std::string& text) {
-  Number value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    return fail(errc::invalid_input,
-      flag + " " + text + ": must be a whole number from 0 to "
-        + std::to_string(std::numeric_limits<Number>::max()));
-  return value;
-}
-
 /// Flag over environment over file over default.
 result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   run_arguments out;
   out.json = flags.json;
+  out.dry_run = flags.dry_run;
   auto& s = out.settings;
   if (!flags.config.empty()) {
     auto text = text_of(flags.config);
@@ -139,16 +161,28 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   take("--toolchain", s.toolchain, g.toolchain);
   take("--lease-policy", s.lease_policy, g.lease_policy);
   take("--planner", s.planner, g.planner);
+  take("--model-endpoint", s.model_endpoint, g.model_endpoint);
+  take("--model", s.model, g.model);
+  take("--model-dialect", s.model_dialect, g.model_dialect);
+  take("--model-key-env", s.model_key_env, g.model_key_env);
+  take("--models", s.models, g.models);
+  if (flags.allow_unpriced)
+    s.allow_unpriced = true;
+  take("--problem-budget", s.problem_budget, g.problem_budget);
+  take("--agent-budget", s.agent_budget, g.agent_budget);
+  take("--cassette", s.cassette, g.cassette);
+  take("--program", s.program, g.program);
+  take("--docs", s.docs, g.docs);
   if (app.count("--workers") != 0) {
-    auto workers = whole_number<uint32_t>("--workers", flags.workers);
+    auto workers = whole_number("--workers", flags.workers, 0, UINT32_MAX);
     if (!workers)
       return pass(workers);
     if (*workers == 0)
       return fail(errc::invalid_input, "--workers 0: at least one worker is needed");
-    s.workers = *workers;
+    s.workers = static_cast<uint32_t>(*workers);
   }
   if (app.count("--seed") != 0) {
-    auto seed = whole_number<uint64_t>("--seed", flags.seed);
+    auto seed = whole_number("--seed", flags.seed, 0, UINT64_MAX);
     if (!seed)
       return pass(seed);
     s.seed = *seed;

@@ -53,6 +53,15 @@ std::string budget_text(const live_state& state) {
                       : text;
 }
 
+/// "120 calls 1.2 M tokens 0.42 USD"; empty where no model was asked.
+std::string model_text(const model_use& use) {
+  if (use.calls == 0)
+    return {};
+  return fmt::format("{} calls {:.1f}k tokens {:.2f} USD", use.calls,
+    static_cast<double>(use.input_tokens + use.output_tokens) / 1e3,
+    static_cast<double>(use.nano_usd + use.held_nano_usd) / 1e9);
+}
+
 std::string time_text(const live_state& state) {
   const auto elapsed = static_cast<uint64_t>(std::max<int64_t>(state.elapsed.count(), 0));
   if (!state.limits.wall_ns)
@@ -79,6 +88,8 @@ std::string live_line(const live_state& state, size_t width) {
     {fmt::format("{}/{} problems", now.problems_finished, now.problems_total), 4},
     {lease_text(state), 3}, {fmt::format("geomean {:.2f}x", double(now.geomean)), 0},
     {budget_text(state), 2}, {time_text(state), 0}};
+  if (auto models = model_text(state.models); !models.empty())
+    parts.insert(parts.end() - 1, {models, 1});
   const auto joined = [&parts] {
     std::string line;
     for (const part& one : parts)
@@ -108,6 +119,7 @@ void run_progress::print(const std::string& line) {
 void run_progress::on_event(const event& e) {
   std::lock_guard lock(mutex_);
   follow_lease(e);
+  count_model_call(models_, e);
   auto stamp = fmt::format("[{:6.1f} s]", std::chrono::duration<double>(e.t).count());
   if (e.kind == "problem_prepared" || e.kind == "problem_finished") {
     auto what = e.kind == "problem_finished" ? "finished" : "ready";
@@ -159,16 +171,17 @@ void run_progress::show_totals(const planner_snapshot& now, std::chrono::seconds
     std::fputs(
       fmt::format(
         "[{:4} s] {} attempts, {} in flight, {} of {} problems finished, geomean {:.2f}x, "
-        "{:.1f} GPU-s\n",
+        "{:.1f} GPU-s{}{}\n",
         elapsed.count(), now.attempts_finished, now.attempts_in_flight, now.problems_finished,
-        now.problems_total, double(now.geomean), static_cast<double>(now.gpu_ns) / 1e9)
+        now.problems_total, double(now.geomean), static_cast<double>(now.gpu_ns) / 1e9,
+        models_.calls > 0 ? ", " : "", model_text(models_))
         .c_str(),
       stderr);
     return;
   }
   // One column stays free: a cursor behind the last one would wrap on some terminals.
   const size_t width = terminal_width();
-  const live_state state{now, held_.size(), waiting_.size(), limits_, elapsed};
+  const live_state state{now, held_.size(), waiting_.size(), limits_, elapsed, models_};
   std::fputs((clear_code + live_line(state, width > 0 ? width - 1 : 0)).c_str(), stderr);
   std::fflush(stderr);
   line_open_ = true;

@@ -3,6 +3,7 @@
 #include "actors/journal.hpp"
 #include "messages/plan.hpp"
 #include "protocol/budget.hpp"
+#include "report/run_table.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -23,6 +24,7 @@ struct live_state {
   size_t leases_waiting = 0;
   budget limits;
   std::chrono::seconds elapsed{0};
+  model_use models;
 };
 
 /// The line, no longer than `width` columns: what matters least is left out first, and what still
@@ -59,6 +61,7 @@ private:
   budget limits_;
   std::mutex mutex_;
   std::map<std::string, uint64_t> best_;
+  model_use models_;
   /// Attempts that wait for a lease; tokens of leases that are held.
   std::set<std::string> waiting_;
   std::set<uint64_t> held_;

@@ -381,9 +381,20 @@ result<run_setup> check_settings(const run_settings& settings) {
     s.budget = {default_budget};
   using check = result<void>;
   const std::vector<std::function<check()>> checks = {
-    [&] {
-      return one_of(
-        "--proposer", s.proposer, {"template", "random", "exhaustive", "scripted", "sleep"});
+    [&]() -> check {
+      auto mix = parse_proposer(s.proposer);
+      if (!mix)
+        return fail(errc::invalid_input, "--proposer " + s.proposer + ": " + mix.error().what);
+      setup.proposers = std::move(*mix);
+      return {};
+    },
+    [&]() -> check {
+      auto models = make_model_setup(s, setup.proposers);
+      if (!models)
+        return pass(models);
+      setup.models = std::move(*models);
+      setup.context.program = setup.models.program_sha256;
+      return {};
     },
     [&] {
       return one_of("--toolchain", s.toolchain, {"auto", "nvrtc", "clang"});
@@ -433,8 +444,29 @@ void make_paths_absolute(run_settings& settings) {
   for (auto& given : settings.problems)
     if (std::error_code error; std::filesystem::is_directory(given, error))
       absolute(given);
-  if (!settings.bounds.empty())
-    absolute(settings.bounds);
+  for (auto* file : {&settings.bounds, &settings.models, &settings.docs, &settings.program})
+    if (!file->empty())
+      absolute(*file);
+  if (auto equals = settings.cassette.find('='); equals != std::string::npos) {
+    auto file = settings.cassette.substr(equals + 1);
+    std::error_code error;
+    file = std::filesystem::absolute(file, error).lexically_normal().string();
+    if (!error)
+      settings.cassette.replace(equals + 1, std::string::npos, file);
+  }
+}
+
+/// So that whoever reads the run sees what its agents were told, and a resumed run tells the same.
+result<void> write_program(const run_setup& setup) {
+  if (!setup.models.program)
+    return {};
+  auto file = setup.context.directory / "program.md";
+  std::ofstream out(file, std::ios::binary);
+  out << setup.models.program->text;
+  out.close();
+  if (!out)
+    return fail(errc::io_failed, file.string() + ": cannot be written");
+  return {};
 }
 
 } // namespace
@@ -445,6 +477,23 @@ result<run_setup> make_run_setup(const run_settings& settings) {
     return setup;
   if (auto fine = check_candidates(*setup); !fine)
     return pass(fine);
+  if (auto chosen = choose_seed(*setup); !chosen)
+    return pass(chosen);
+  return setup;
+}
+
+result<run_setup> make_open_setup(const run_settings& settings) {
+  auto open = settings;
+  open.proposer = "scripted";
+  auto setup = check_settings(open);
+  if (!setup)
+    return setup;
+  setup->takes_plants = true;
+  // Its rules hold for every candidate, and its hash stamps every result.
+  if (!setup->models.program)
+    setup->models.program = std::make_shared<const protocol_program>(default_program());
+  setup->models.program_sha256 = sha256_hex(setup->models.program->text);
+  setup->context.program = setup->models.program_sha256;
   if (auto chosen = choose_seed(*setup); !chosen)
     return pass(chosen);
   return setup;
@@ -540,6 +589,8 @@ result<run_directory> open_run_directory(run_setup& setup, std::chrono::sys_seco
   if (auto stored = store_candidates(setup); !stored)
     return pass(stored);
   make_paths_absolute(setup.settings);
+  if (auto written = write_program(setup); !written)
+    return pass(written);
   if (auto written = directory->write_config(to_toml(setup.settings)); !written)
     return pass(written);
   if (auto written = directory->write_secret(setup.context.secret); !written)

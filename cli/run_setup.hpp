@@ -2,11 +2,13 @@
 
 #include "actors/run_context.hpp"
 #include "actors/run_history.hpp"
+#include "cli/model_setup.hpp"
 #include "gpu/toolchain/device_compiler.hpp"
 #include "journal/run_directory.hpp"
 #include "planning/portfolio.hpp"
 #include "protocol/budget.hpp"
 #include "protocol/device_name.hpp"
+#include "protocol/proposer_text.hpp"
 #include "protocol/run_settings.hpp"
 
 #include <map>
@@ -33,6 +35,11 @@ struct run_setup {
   budget limits;
   /// No kernel runs: sleep devices and the sleep proposer.
   bool rehearsal = false;
+  /// Candidates come from outside while the run goes on.
+  bool takes_plants = false;
+  /// Who has the ideas, with shares; at least one.
+  std::vector<proposer_choice> proposers;
+  model_setup models;
   allocation_factory allocation;
   /// Given by file, by problem.
   std::vector<portfolio_problem> problems;
@@ -51,6 +58,10 @@ struct run_setup {
 /// Looks up and checks everything that the settings name, before anything is made. Failures name
 /// the flag and the nearest valid choice.
 result<run_setup> make_run_setup(const run_settings& settings);
+
+/// The same for a run without a proposer of its own, to which candidates are handed while it goes
+/// on.
+result<run_setup> make_open_setup(const run_settings& settings);
 
 /// The same for a run that goes on: candidates and seed come from its log, the secret from its
 /// directory. `settings` are those of its run.toml with the budget that holds now. Errors also:

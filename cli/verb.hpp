@@ -52,7 +52,10 @@ void add_selfcheck_verb(CLI::App& root, verbs& all);
 void add_export_verb(CLI::App& root, verbs& all);
 void add_replay_verb(CLI::App& root, verbs& all);
 void add_import_trace_verb(CLI::App& root, verbs& all);
+void add_mcp_verb(CLI::App& root, verbs& all);
 void add_simulate_verb(CLI::App& root, verbs& all);
 void add_sweep_verb(CLI::App& root, verbs& all);
+void add_program_check_verb(CLI::App& root, verbs& all);
+void add_program_show_verb(CLI::App& root, verbs& all);
 
 } // namespace gristmill

@@ -4,11 +4,17 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(CURL 7.88 REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_path(TL_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)
 find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+find_library(CMARK_LIBRARY cmark REQUIRED)
+find_path(CMARK_INCLUDE cmark.h REQUIRED)
+add_library(cmark::cmark UNKNOWN IMPORTED)
+set_target_properties(cmark::cmark PROPERTIES
+  IMPORTED_LOCATION "${CMARK_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${CMARK_INCLUDE}")
 
 # CAF 0.17 installs no package description; 0.18 and later do.
 find_package(CAF QUIET CONFIG)

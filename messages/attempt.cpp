@@ -40,6 +40,8 @@ std::string to_string(attempt_outcome outcome) {
     return "infrastructure";
   case attempt_outcome::abandoned:
     return "abandoned";
+  case attempt_outcome::unproposed:
+    return "unproposed";
   }
   return "unknown";
 }

@@ -80,6 +80,9 @@ struct trial {
   attempt_effort effort = attempt_effort::full;
   /// Of the workloads that were measured, in the problem's order; empty unless passed.
   std::vector<workload_time> times;
+  candidate_ref candidate;
+  /// As in `verdict`.
+  blob_ref feedback;
 };
 
 /// What the planner hands to a worker: one attempt.
@@ -116,6 +119,8 @@ enum class attempt_outcome : uint8_t {
   infrastructure,
   /// The run drained before a verdict.
   abandoned,
+  /// The proposer had none this time; the attempt is used up all the same.
+  unproposed,
 };
 
 std::string to_string(attempt_outcome outcome);
@@ -138,6 +143,8 @@ struct attempt_summary {
   uint64_t gpu_ns = 0;
   /// As in `trial`.
   std::vector<workload_time> times;
+  /// As in `verdict`.
+  blob_ref feedback;
   /// What the next worker on this problem should know; at most one line.
   std::string note;
   /// One line for a person.

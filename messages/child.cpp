@@ -12,6 +12,8 @@ std::string to_string(child_profile profile) {
     return "runner";
   case child_profile::judge:
     return "judge";
+  case child_profile::command:
+    return "command";
   }
   return "unknown";
 }

@@ -8,7 +8,14 @@
 namespace gristmill {
 
 /// Which limits `gristmill-jail` applies.
-enum class child_profile : uint8_t { compiler = 0, oracle, runner, judge };
+enum class child_profile : uint8_t {
+  compiler = 0,
+  oracle,
+  runner,
+  judge,
+  /// A coding agent: any command line of the user's, with the network and the user's environment.
+  command,
+};
 
 std::string to_string(child_profile profile);
 

@@ -26,6 +26,10 @@ std::string to_string(errc code) {
     return "shutting down";
   case errc::device_fault:
     return "device fault";
+  case errc::budget_exhausted:
+    return "budget exhausted";
+  case errc::provider_refused:
+    return "provider refused";
   }
   return "unknown error";
 }

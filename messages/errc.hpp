@@ -29,6 +29,10 @@ enum class errc : uint8_t {
   shutting_down,
   /// The kernel did something that a GPU would fault on, or worse, hide.
   device_fault,
+  /// A budget (money, tokens, calls, GPU time) does not hold what was asked for.
+  budget_exhausted,
+  /// A provider of models refuses us for good: key, quota, unknown model.
+  provider_refused,
 };
 
 std::string to_string(errc code);

@@ -10,11 +10,11 @@ namespace gristmill {
 GRISTMILL_FIELDS(attempt_id, problem, language, ordinal)
 GRISTMILL_FIELDS(candidate_ref, hash, source, plan, key, parent, hypothesis)
 GRISTMILL_FIELDS(workload_time, uuid, ns)
-GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share, effort, times)
+GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share, effort, times, candidate, feedback)
 GRISTMILL_FIELDS(
   assignment, id, kind, device_model, seed, history, in_flight, given, graph, moved_from, notes)
 GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, effort, status,
-  objective_ns, speedup, sol_score, floor_share, gpu_ns, times, note, reason)
+  objective_ns, speedup, sol_score, floor_share, gpu_ns, times, feedback, note, reason)
 GRISTMILL_FIELDS(work_request, worker)
 GRISTMILL_FIELDS(work_reply, kind, work, reason)
 GRISTMILL_FIELDS(claim_request, attempt, key)

@@ -29,7 +29,7 @@ GRISTMILL_FIELDS(finding, rule, workload, detail, fatal)
 GRISTMILL_FIELDS(workload_verdict, uuid, status, time_ns, baseline_ns, floor_ns, speedup, sol_score,
   needs_audit, detail)
 GRISTMILL_FIELDS(verdict, status, origin, workloads, objective_ns, speedup, sol_score, floor_share,
-  findings, reason)
+  findings, reason, feedback)
 GRISTMILL_FIELDS(prepare_request, problem)
 GRISTMILL_FIELDS(axis_value, name, value)
 GRISTMILL_FIELDS(prepared_workload, uuid, shrunken, check_axes, floor_ns, floor_method)

@@ -12,7 +12,16 @@ struct propose_request {
   assignment work;
 };
 
-enum class proposal_kind : uint8_t { candidate = 0, exhausted, no_candidate };
+enum class proposal_kind : uint8_t {
+  candidate = 0,
+  /// There is nothing (more) for this problem.
+  exhausted,
+  /// No template or other source fits the problem at all.
+  no_candidate,
+  /// None this time: a model refused, wrote no candidate, or could not be reached. The next attempt
+  /// may fare better.
+  failed,
+};
 
 struct proposal {
   proposal_kind kind = proposal_kind::no_candidate;

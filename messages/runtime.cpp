@@ -24,6 +24,8 @@ std::string to_string(role which) {
     return "child-front";
   case role::journal:
     return "journal";
+  case role::llm_gateway:
+    return "llm-gateway";
   }
   return "unknown";
 }

@@ -22,6 +22,7 @@ enum class role : uint8_t {
   proposer,
   child_front,
   journal,
+  llm_gateway,
 };
 
 std::string to_string(role which);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "messages/blob.hpp"
 #include "messages/wire.hpp"
 
 #include <array>
@@ -109,6 +110,8 @@ struct verdict {
   std::vector<finding> findings;
   /// One line for a person: why not passed, or what limits it.
   std::string reason;
+  /// What proposers may know of it, in words and numbers (protocol/feedback.hpp); empty for none.
+  blob_ref feedback;
 };
 
 } // namespace gristmill

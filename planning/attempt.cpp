@@ -122,6 +122,8 @@ attempt::commands attempt::on(const answered<proposal>& what, instant now) {
     return finish(attempt_outcome::exhausted, what.value.reason, now);
   case proposal_kind::no_candidate:
     return finish(attempt_outcome::no_candidate, what.value.reason, now);
+  case proposal_kind::failed:
+    return finish(attempt_outcome::unproposed, what.value.reason, now);
   case proposal_kind::candidate:
     break;
   }
@@ -383,6 +385,7 @@ attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, i
     summary.sol_score = verdict_.sol_score;
     summary.floor_share = verdict_.floor_share;
     summary.note = note();
+    summary.feedback = verdict_.feedback;
     if (verdict_.status == verdict_status::passed) {
       for (const workload_verdict& one : verdict_.workloads) {
         if (one.time_ns > 0)

@@ -95,7 +95,8 @@ result<portfolio> portfolio::make(
 }
 
 portfolio::portfolio(portfolio_config config, std::vector<portfolio_problem> problems)
-  : config_(std::move(config)) {
+  : config_(std::move(config)),
+    shares_(config_.each_problem, config_.each_worker, config_.attempt_gpu_time) {
   for (auto& given : problems) {
     auto& p = problems_[given.name];
     p.name = given.name;
@@ -180,7 +181,7 @@ bool portfolio::can_use_attempt(const problem& p) const {
     return p.in_flight.empty();
   if (p.state != problem_state::open)
     return false;
-  if (attempts_are_gone())
+  if (attempts_are_gone() || !share_holds(p))
     return false;
   if (!p.retries.empty() || !p.reruns.empty())
     return true;
@@ -198,6 +199,8 @@ planner_decision portfolio::next(const std::string& worker, nanoseconds now) {
   if (auto busy = attempt_of_worker_.find(worker); busy != attempt_of_worker_.end())
     return {decision_kind::idle, {}, {},
       fmt::format("worker {} still has attempt {}", worker, to_string(busy->second))};
+  if (auto spent = worker_is_spent(worker); !spent.empty())
+    return {decision_kind::stop, {}, {}, spent};
   auto picked = allocation_->pick(now);
   if (!picked)
     return {decision_kind::idle, {}, {},
@@ -257,6 +260,7 @@ planner_decision portfolio::assign(problem& p, const std::string& worker, flight
   counted_in_flight_ += f.kind == attempt_kind::baseline ? 0 : 1;
   flights_[work.id] = std::move(f);
   attempt_of_worker_[worker] = work.id;
+  shares_.begin_again(to_string(work.id), p.name, worker);
   move_worker(p, worker, out);
   work.notes.assign(p.notes.begin(), p.notes.end());
   allocation_->on_given(p.index);
@@ -352,6 +356,7 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
       memory != workers_.end() && memory->second.problem == p.name && !summary.note.empty())
     memory->second.note = line_of(summary.note, config_.note_bytes_max);
   auto before = p.best_ns;
+  const auto counted_before = counted_attempts_;
   switch (summary.outcome) {
   case attempt_outcome::judged:
     // A summary that calls the house's failure a verdict is put right here, once for all.
@@ -367,6 +372,9 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
   case attempt_outcome::infrastructure:
     on_infrastructure(p, f, summary.candidate, summary.reason);
     break;
+  case attempt_outcome::unproposed:
+    on_unproposed(p, f, summary.reason);
+    break;
   case attempt_outcome::abandoned:
     ++p.changes;
     if (f.is_rerun() && p.state != problem_state::finished)
@@ -375,6 +383,7 @@ planner_note portfolio::on_finished(const attempt_summary& summary, nanoseconds 
       p.planted.push_front(f.given);
     break;
   }
+  shares_.end(to_string(summary.id), summary.gpu_ns, counted_attempts_ > counted_before);
   allocation_->on_finished(p.index, {summary.gpu_ns, gain_of(before, p.best_ns, p.best_speedup)});
   check_finished(p);
   check_budgets(now);
@@ -391,11 +400,13 @@ void portfolio::on_judged(
   bool passed = summary.status == verdict_status::passed;
   const auto& key = f.key.empty() ? key_of(summary.candidate) : f.key;
   p.failures_in_row = 0;
+  p.unproposed_in_row = 0;
   ++p.changes;
   p.known.insert(key);
   put_verdict(p, f,
     {key, summary.status, passed ? summary.objective_ns : 0, passed ? summary.floor_share : f64{},
-      summary.effort, passed ? summary.times : std::vector<workload_time>{}});
+      summary.effort, passed ? summary.times : std::vector<workload_time>{}, summary.candidate,
+      summary.feedback});
   if (!passed && !summary.candidate.hash.empty()) {
     failed_trial failed{summary.id, f.kind, summary.candidate, key};
     if (f.victim == summary.candidate.hash && stop_reason_.empty())
@@ -453,6 +464,23 @@ void portfolio::on_nothing_proposed(problem& p, const flight& f, const attempt_s
     p.dry = true;
 }
 
+void portfolio::on_unproposed(problem& p, const flight& f, const std::string& reason) {
+  ++p.changes;
+  if (f.kind == attempt_kind::baseline) {
+    if (p.state == problem_state::baseline && ++p.baseline_failures > config_.baseline_retries)
+      finish(p, "baseline failed: none was proposed: " + reason);
+    return;
+  }
+  // The attempt is used up: whoever asks a model has paid for the answer.
+  ++counted_attempts_;
+  // Each of the workers may have had a bad answer at the same time.
+  if (p.state == problem_state::open
+    && ++p.unproposed_in_row >= config_.unproposed_in_row_max * p.in_flight_max)
+    finish(p,
+      fmt::format(
+        "{} attempts in a row brought no candidate, the last: {}", p.unproposed_in_row, reason));
+}
+
 void portfolio::on_infrastructure(
   problem& p, const flight& f, const candidate_ref& candidate, const std::string& reason) {
   ++p.changes;
@@ -480,7 +508,7 @@ void portfolio::on_infrastructure(
     } else if (!again) {
       // Known from now on, so that nobody proposes it again; it is no verdict about the candidate.
       p.known.insert(key);
-      p.history.push_back({key, verdict_status::infrastructure, 0, {}, {}, {}});
+      p.history.push_back({key, verdict_status::infrastructure, 0, {}, {}, {}, {}, {}});
     }
   }
   // One broken part fails everybody at once, so the limit grows with how many there are.
@@ -498,6 +526,7 @@ std::vector<attempt_id> portfolio::on_worker_lost(const std::string& worker, nan
   for (const auto& id : lost) {
     auto& p = problems_.at(id.problem);
     auto f = take_flight(p, id);
+    shares_.end(to_string(id), 0, false);
     on_infrastructure(p, f, {}, fmt::format("worker {} was lost", worker));
     allocation_->on_finished(p.index, {});
     check_finished(p);
@@ -508,12 +537,14 @@ std::vector<attempt_id> portfolio::on_worker_lost(const std::string& worker, nan
 }
 
 void portfolio::check_finished(problem& p) {
+  if (finish_spent(p))
+    return;
   if (p.state != problem_state::open || !p.in_flight.empty() || !p.retries.empty()
     || !p.reruns.empty())
     return;
   if (p.only_reruns)
     finish(p, p.reason);
-  else if (!p.planted.empty())
+  else if (!p.planted.empty() || config_.takes_plants)
     return;
   else if (!config_.search)
     finish(p, "the search is off and every given candidate has been tried");

@@ -5,6 +5,7 @@
 #include "messages/prepare.hpp"
 #include "messages/result.hpp"
 #include "planning/allocation/allocation.hpp"
+#include "planning/gpu_budget.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -25,16 +26,23 @@ struct portfolio_config {
   std::string language = "cuda";
   /// No new attempt after this much time since the start of the run; 0 = no limit.
   std::chrono::nanoseconds wall_budget{0};
-  /// Attempts that reach (or may still reach) a verdict, baselines not counted; 0 = no limit.
+  /// Attempts that reach (or may still reach) a verdict, or for which the proposer had nothing;
+  /// baselines not counted; 0 = no limit.
   uint64_t attempt_budget = 0;
   /// Sum of the times that leases were held, in nanoseconds; 0 = no limit.
   uint64_t gpu_budget_ns = 0;
+  /// GPU time and attempts of each problem and of each worker (planning/gpu_budget.hpp); what they
+  /// say of money, tokens and calls is not the planner's.
+  budget_limits each_problem = {};
+  budget_limits each_worker = {};
+  /// What an attempt is thought to hold a GPU for, until it has ended.
+  std::chrono::nanoseconds attempt_gpu_time = std::chrono::seconds{10};
   /// Equal share is of attempts when true, of GPU time when false. GPU time of a mock is time of
   /// this machine's processors, so sharing by it would make the order of attempts, and with it what
   /// a budget of attempts buys, differ from run to run.
   bool share_by_attempts = false;
   /// Which problem gets the next attempt; without one equal share.
-  allocation_factory allocation;
+  allocation_factory allocation = {};
   /// Notes of workers who left that a problem keeps, and bytes of each.
   uint32_t notes_max = 8;
   uint32_t note_bytes_max = 200;
@@ -43,12 +51,19 @@ struct portfolio_config {
   bool wait_for_turn = false;
   /// False: only the given candidates are tried.
   bool search = true;
+  /// Candidates may come from outside while the run goes on (`plant`): until `close_planting`,
+  /// nothing ends for want of one.
+  bool takes_plants = false;
+  /// Candidates from outside that wait for their attempt, over all problems.
+  uint32_t plants_waiting_max = 64;
   /// How often a candidate whose attempt failed for a reason of ours is tried again.
   uint32_t infrastructure_retries = 2;
   uint32_t baseline_retries = 1;
   /// A problem with this many failures of ours in a row, times the largest number of attempts that
   /// it ever had in flight, is ended.
   uint32_t infrastructure_in_row_max = 6;
+  /// The same for attempts in a row for which the proposer had nothing.
+  uint32_t unproposed_in_row_max = 12;
   /// Failed verdicts that are kept for a possible re-run; beyond it the oldest is forgotten.
   uint32_t failures_remembered_max = 4096;
   /// Victims of bad GPUs that wait for their re-run at the same time, over all problems.
@@ -128,6 +143,17 @@ struct rerun_note {
   std::string reason;
 };
 
+/// What became of a candidate from outside.
+struct plant_note {
+  /// It has its place in line.
+  bool accepted = false;
+  /// It was tried before; `earlier` says what came of it.
+  bool known = false;
+  trial earlier;
+  /// Why not, when neither.
+  std::string reason;
+};
+
 /// The planner's mind: which problem the next attempt goes to (`allocation`), when a problem and
 /// when the run ends. Pure and deterministic.
 ///
@@ -163,6 +189,18 @@ public:
   /// is given out. An attempt that is still in flight is followed up when its verdict is a failure.
   rerun_note on_rerun(const rerun_request& request, std::chrono::nanoseconds now);
 
+  /// A candidate from outside takes its place behind those that were given before, as if it had
+  /// been given at the start. Refused when the run takes none (any more), for an unknown or
+  /// finished problem, for a candidate that is in line or in flight, and when too many wait.
+  plant_note plant(
+    const std::string& problem, const candidate_ref& candidate, std::chrono::nanoseconds now);
+  /// Takes a planted candidate out of the line; false when it is not (or no longer) there.
+  bool withdraw(const std::string& problem, const std::string& candidate);
+  /// Nobody plants any more: what is left is tried, and then the problems end.
+  void close_planting();
+  /// Whether the candidate is in flight, or waits for its (next) attempt and may still get it.
+  bool has_open(const std::string& problem, const candidate_ref& candidate) const;
+
   /// Gives out nothing more; the first reason stays.
   void drain(const std::string& reason);
 
@@ -182,6 +220,8 @@ public:
   /// The attempt was cut off by the end of the process, after its leases were held for `gpu_ns`:
   /// what was given to it is given out again, and nothing failed.
   bool on_interrupted(const attempt_id& id, uint64_t gpu_ns, std::chrono::nanoseconds now);
+  /// The log says that this candidate was taken from outside.
+  void plant_again(const std::string& problem, const candidate_ref& candidate);
   /// A new process: problems that are not finished wait for their inputs (`on_ready`) once more.
   void on_resumed();
   /// The wall-clock budget counts from the start of the first process.
@@ -247,6 +287,7 @@ private:
     uint32_t given = 0;
     uint32_t baseline_failures = 0;
     uint32_t failures_in_row = 0;
+    uint32_t unproposed_in_row = 0;
     uint64_t gpu_ns = 0;
     /// The proposer had nothing while others were in flight: asked again after one of them.
     bool dry = false;
@@ -282,6 +323,13 @@ private:
 
   bool can_use_attempt(const problem& p) const;
   bool attempts_are_gone() const;
+  // portfolio_shares.cpp: budgets of a problem and of a worker.
+  bool share_holds(const problem& p) const;
+  /// Finishes a problem whose own budget holds no attempt any more; true when it did.
+  bool finish_spent(problem& p);
+  /// Why this worker gets nothing ever again; empty while it may get something. When that is so of
+  /// all workers, the run ends.
+  std::string worker_is_spent(const std::string& worker);
   /// Tells the allocation whether the problem, or all of them, can use an attempt.
   void refresh(problem& p);
   void refresh_all();
@@ -303,6 +351,7 @@ private:
   void on_infrastructure(
     problem& p, const flight& f, const candidate_ref& candidate, const std::string& reason);
   void on_nothing_proposed(problem& p, const flight& f, const attempt_summary& summary);
+  void on_unproposed(problem& p, const flight& f, const std::string& reason);
   void put_verdict(problem& p, const flight& f, trial seen);
   void plan_rerun(problem& p, const failed_trial& failed);
   void remember_failure(failed_trial failed);
@@ -316,6 +365,10 @@ private:
   std::map<std::string, attempt_id> attempt_of_worker_;
   std::map<std::string, worker_memory> workers_;
   std::vector<std::string> newly_finished_;
+  gpu_budget shares_;
+  /// Whoever has asked for work, and who of them has nothing left.
+  std::set<std::string> workers_seen_;
+  std::set<std::string> workers_spent_;
   /// What `refresh_all` has told.
   bool attempts_gone_told_ = false;
   std::map<attempt_id, flight> flights_;

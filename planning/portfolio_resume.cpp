@@ -78,6 +78,7 @@ bool portfolio::on_interrupted(const attempt_id& id, uint64_t gpu_ns, nanosecond
   auto& p = problems_.at(id.problem);
   auto f = take_flight(p, id);
   --finished_attempts_;
+  shares_.end(to_string(id), gpu_ns, false);
   p.gpu_ns += gpu_ns;
   gpu_ns_ += gpu_ns;
   ++p.changes;
@@ -127,8 +128,8 @@ std::string portfolio::durable_text() const {
     out += fmt::format("{}: {} '{}', next {}, given {}, {} ns, best {} {} {}, exhausted '{}'\n",
       name, to_string(p.state), p.reason, p.next_ordinal, p.given, p.gpu_ns, p.best.hash, p.best_ns,
       static_cast<double>(p.best_speedup), p.exhausted);
-    out += fmt::format("  failures {} {} {}, graph {}\n", p.baseline_failures, p.failures_in_row,
-      p.in_flight_max, p.graph.sha256);
+    out += fmt::format("  failures {} {} {} {}, graph {}\n", p.baseline_failures, p.failures_in_row,
+      p.unproposed_in_row, p.in_flight_max, p.graph.sha256);
     for (const auto& t : p.history) {
       out += fmt::format("  {} {} {} {} {}", t.key, to_string(t.status), t.objective_ns,
         static_cast<double>(t.floor_share), to_string(t.effort));

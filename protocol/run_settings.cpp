@@ -116,6 +116,21 @@ void each_in_oracle(Settings& s, F use) {
   use("python", s.python);
 }
 
+template <class Settings, class F>
+void each_in_models(Settings& s, F use) {
+  use("endpoint", s.model_endpoint);
+  use("model", s.model);
+  use("dialect", s.model_dialect);
+  use("key_env", s.model_key_env);
+  use("file", s.models);
+  use("allow_unpriced", s.allow_unpriced);
+  use("problem_budget", s.problem_budget);
+  use("agent_budget", s.agent_budget);
+  use("cassette", s.cassette);
+  use("program", s.program);
+  use("docs", s.docs);
+}
+
 template <class Each>
 result<void> read_table(
   const toml::node& node, const std::string& name, const std::string& file_name, Each each) {
@@ -227,10 +242,13 @@ result<void> apply_toml(
       else if (name == "oracle")
         outcome =
           read_table(node, name, file_name, [&](auto use) { each_in_oracle(changed, use); });
+      else if (name == "models")
+        outcome =
+          read_table(node, name, file_name, [&](auto use) { each_in_models(changed, use); });
       else
         return fail(errc::invalid_input,
           place(file_name, node) + ": " + name + ": unknown table"
-            + suggestion(name, {"run", "oracle"}));
+            + suggestion(name, {"run", "oracle", "models"}));
       if (!outcome)
         return outcome;
     }
@@ -265,6 +283,17 @@ result<void> apply_environment(
   take("GRISTMILL_PLANNER", changed.planner);
   take("GRISTMILL_ORACLE", changed.oracle);
   take("GRISTMILL_PYTHON", changed.python);
+  take("GRISTMILL_MODEL_ENDPOINT", changed.model_endpoint);
+  take("GRISTMILL_MODEL", changed.model);
+  take("GRISTMILL_MODEL_DIALECT", changed.model_dialect);
+  take("GRISTMILL_MODEL_KEY_ENV", changed.model_key_env);
+  take("GRISTMILL_MODELS", changed.models);
+  take("GRISTMILL_ALLOW_UNPRICED", changed.allow_unpriced);
+  take("GRISTMILL_PROBLEM_BUDGET", changed.problem_budget);
+  take("GRISTMILL_AGENT_BUDGET", changed.agent_budget);
+  take("GRISTMILL_CASSETTE", changed.cassette);
+  take("GRISTMILL_PROGRAM", changed.program);
+  take("GRISTMILL_DOCS", changed.docs);
   if (outcome)
     settings = std::move(changed);
   return outcome;
@@ -279,6 +308,8 @@ std::string to_toml(const run_settings& settings) {
   each_in_run(settings, add);
   text += "\n[oracle]\n";
   each_in_oracle(settings, add);
+  text += "\n[models]\n";
+  each_in_models(settings, add);
   return text;
 }
 

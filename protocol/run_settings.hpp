@@ -35,6 +35,30 @@ struct run_settings {
   std::string planner = "equal";
   std::string oracle = "auto";
   std::string python = "/usr/bin/python3";
+
+  // Language models; docs/agents.md.
+
+  /// One model server, "http://127.0.0.1:8080/v1"; with `model` the short form of a file of models.
+  std::string model_endpoint;
+  /// Its name there.
+  std::string model;
+  /// Empty: found out from the endpoint.
+  std::string model_dialect;
+  /// Name of the environment variable that holds the key; never the key. Empty: no key.
+  std::string model_key_env;
+  /// A file of models (protocol/model_file.hpp).
+  std::string models;
+  /// Go on with models whose price is not in the table.
+  bool allow_unpriced = false;
+  /// What one problem, and one worker, may use; as `budget`.
+  std::vector<std::string> problem_budget;
+  std::vector<std::string> agent_budget;
+  /// "record=FILE" or "replay=FILE"; empty: recorded in the run directory.
+  std::string cassette;
+  /// The protocol file; empty: the one that comes with the program.
+  std::string program;
+  /// Folder of documentation that models can search; empty: none.
+  std::string docs;
 };
 
 /// Reads `gristmill.toml`:
@@ -57,6 +81,18 @@ struct run_settings {
 /// [oracle]
 /// kind = "auto"
 /// python = "/usr/bin/python3"
+/// [models]
+/// endpoint = "http://127.0.0.1:8080/v1"
+/// model = "qwen3-coder"
+/// dialect = "openai-chat"
+/// key_env = "MY_KEY"
+/// file = "models.toml"
+/// allow_unpriced = false
+/// problem_budget = ["2usd"]
+/// agent_budget = ["200calls"]
+/// cassette = "replay=run.jsonl"
+/// program = "program.md"
+/// docs = "docs/cute"
 /// ```
 ///
 /// A seed of 2^63 or more is written as a string, because TOML has no such number.
@@ -69,7 +105,11 @@ result<void> apply_toml(
 /// `GRISTMILL_KEEP_GOING` (true or false), `GRISTMILL_GPUS`, `GRISTMILL_WORKERS`,
 /// `GRISTMILL_BUDGET` (commas between), `GRISTMILL_SEED`, `GRISTMILL_OUT`, `GRISTMILL_PROPOSER`,
 /// `GRISTMILL_BOUNDS`, `GRISTMILL_TOOLCHAIN`, `GRISTMILL_LEASE_POLICY`, `GRISTMILL_PLANNER`,
-/// `GRISTMILL_ORACLE`, `GRISTMILL_PYTHON`. `lookup` answers null for what is not set.
+/// `GRISTMILL_ORACLE`, `GRISTMILL_PYTHON`, `GRISTMILL_MODEL_ENDPOINT`, `GRISTMILL_MODEL`,
+/// `GRISTMILL_MODEL_DIALECT`, `GRISTMILL_MODEL_KEY_ENV`, `GRISTMILL_MODELS`,
+/// `GRISTMILL_ALLOW_UNPRICED`, `GRISTMILL_PROBLEM_BUDGET`, `GRISTMILL_AGENT_BUDGET`,
+/// `GRISTMILL_CASSETTE`, `GRISTMILL_PROGRAM`, `GRISTMILL_DOCS`. `lookup` answers null for what is
+/// not set.
 /// `invalid_input` names the variable.
 result<void> apply_environment(
   run_settings& settings, const std::function<const char*(const char*)>& lookup);

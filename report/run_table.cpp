@@ -1,5 +1,7 @@
 #include "report/run_table.hpp"
 
+#include "messages/attempt.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -119,9 +121,11 @@ void take_attempt(run_table& table, gathered& g, const event& e, const json& dat
   auto outcome = data.at("outcome").get<std::string>();
   g.row.gpu_ns += gpu_ns;
   table.gpu_ns += gpu_ns;
-  if (kind != "baseline" && outcome == "judged") {
+  const bool unproposed = outcome == to_string(attempt_outcome::unproposed);
+  if (kind != "baseline" && (outcome == "judged" || unproposed)) {
     ++g.row.attempts;
     ++table.attempts;
+    table.unproposed += unproposed ? 1 : 0;
   }
   if (kind != "planted")
     return;
@@ -183,6 +187,7 @@ void take(run_table& table, std::map<std::string, gathered>& problems, const eve
     table.end_reason = e.reason;
     return;
   }
+  count_model_call(table.models, e);
   auto found = problems.find(e.problem);
   if (found == problems.end())
     return; // About the run, or of a kind that this build does not know.

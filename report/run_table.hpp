@@ -51,6 +51,20 @@ struct skipped_row {
   std::string reason;
 };
 
+/// What language models did for a run. Retries count as calls.
+struct model_use {
+  uint64_t calls = 0;
+  uint64_t input_tokens = 0;
+  uint64_t output_tokens = 0;
+  /// Known to be spent, in 10^-9 USD.
+  uint64_t nano_usd = 0;
+  /// Worst case of calls whose usage nobody knows.
+  uint64_t held_nano_usd = 0;
+  uint64_t calls_unknown = 0;
+  /// Of models without a price: their tokens are counted, their money is not.
+  uint64_t calls_unpriced = 0;
+};
+
 /// What a run came to, from its log alone.
 struct run_table {
   /// From the first line of the log.
@@ -67,7 +81,10 @@ struct run_table {
   std::vector<skipped_row> skipped;
   suite_summary summary;
   uint64_t attempts = 0;
+  /// Of these, those that came to no candidate.
+  uint64_t unproposed = 0;
   uint64_t gpu_ns = 0;
+  model_use models;
   /// Empty while the run goes on or when it was killed.
   std::string end_reason;
   bool ended = false;
@@ -79,6 +96,13 @@ struct run_table {
 /// Errors: `invalid_input` for a log without its first line or with data that is not what the kind
 /// promises; kinds that this build does not know are passed over.
 result<run_table> make_run_table(std::span<const event> events);
+
+/// "12 calls of models: 3400 tokens read, 900 written, 0.0123 USD; …", unknowns named. Empty where
+/// no model was asked.
+std::string to_text(const model_use& use);
+
+/// Adds an `llm_call` event; others change nothing.
+void count_model_call(model_use& use, const event& e);
 
 /// For a terminal: at most 110 columns wide; longer notes are wrapped.
 std::string to_text(const run_table& table);

@@ -120,9 +120,12 @@ std::string to_text(const run_table& table) {
                           "wins {}   above 2x {}   median SOL {:.2f} of {}",
       s.geomean_all, s.with_baseline, s.problems, s.faster_count, s.twice_as_fast_count,
       s.sol_median, s.problems));
-  text += wrapped(fmt::format("{} attempts, {:.1f} GPU-seconds under lease; {}", table.attempts,
+  text += wrapped(fmt::format("{} attempts{}, {:.1f} GPU-seconds under lease; {}", table.attempts,
+    table.unproposed == 0 ? "" : fmt::format(" ({} without a candidate)", table.unproposed),
     static_cast<double>(table.gpu_ns) / 1e9,
     table.ended ? table.end_reason : "the log has no end: the run goes on or was killed"));
+  if (auto models = to_text(table.models); !models.empty())
+    text += wrapped(models);
   if (!table.digest.empty())
     text += "log digest " + table.digest + "\n";
   return text;
@@ -151,6 +154,13 @@ std::string to_json(const run_table& table) {
     {"with_baseline", s.with_baseline}, {"geomean", s.geomean_all}, {"wins", s.faster_count},
     {"above_2x", s.twice_as_fast_count}, {"sol_median", s.sol_median}, {"sol_mean", s.sol_mean},
     {"attempts", table.attempts}, {"gpu_ns", table.gpu_ns}};
+  if (table.unproposed > 0)
+    out["summary"]["unproposed"] = table.unproposed;
+  if (const auto& m = table.models; m.calls > 0)
+    out["models"] = {{"calls", m.calls}, {"input_tokens", m.input_tokens},
+      {"output_tokens", m.output_tokens}, {"nano_usd", m.nano_usd},
+      {"held_nano_usd", m.held_nano_usd}, {"calls_unknown", m.calls_unknown},
+      {"calls_unpriced", m.calls_unpriced}};
   out["ended"] = table.ended;
   out["clean"] = table.clean;
   out["end_reason"] = table.end_reason;

@@ -420,3 +420,119 @@ TEST_CASE_FIXTURE(planned, "whoever waits when the planner ends is told") {
   end(whom);
   CHECK(refusal(waits).code == errc::shutting_down);
 }
+
+namespace {
+
+candidate_ref from_outside(const std::string& name) {
+  candidate_ref c;
+  c.hash = "hash-" + name;
+  c.key = "agent/" + name;
+  c.hypothesis = "faster";
+  return c;
+}
+
+struct planted_from_outside : planned {
+  fake_holder w = make_fake_holder(*this);
+
+  planted_from_outside() {
+    mind.search = false;
+    mind.takes_plants = true;
+    begin();
+  }
+
+  reply<plant_reply> plant(const std::string& name, const std::string& problem = "p") {
+    return ask<plant_reply>(whom, plant_request{problem, from_outside(name)});
+  }
+
+  attempt_summary summary_of(
+    const assignment& work, attempt_outcome outcome = attempt_outcome::judged) {
+    auto s = summary(work, outcome);
+    s.candidate = *work.given;
+    return s;
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(planted_from_outside,
+  "whoever plants a candidate hears of it when its attempt is over, and the log knows it") {
+  auto planter = plant("a");
+  CHECK_FALSE(answered(planter));
+  auto work = assigned(request(w, "w-0"));
+  REQUIRE(work.given);
+  CHECK(work.given->hash == "hash-a");
+  CHECK_FALSE(answered(planter));
+  CHECK(answer(ask<void>(whom, summary_of(work))));
+  auto told = answer(planter);
+  REQUIRE(told);
+  CHECK(told->kind == plant_kind::over);
+  CHECK(told->summary.status == verdict_status::passed);
+  CHECK(told->summary.objective_ns == 1000);
+  CHECK(journal->count("planted") == 1);
+  CHECK(journal->last("planted").candidate == "hash-a");
+  CHECK(nlohmann::json::parse(journal->last("planted").data).at("hypothesis") == "faster");
+  auto again = answer(plant("a"));
+  REQUIRE(again);
+  CHECK(again->kind == plant_kind::known);
+  CHECK(again->earlier.objective_ns == 1000);
+  CHECK(journal->count("planted") == 1);
+}
+
+TEST_CASE_FIXTURE(
+  planted_from_outside, "a failure of ours is repeated before the planter is told") {
+  auto planter = plant("a");
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(answered(planter));
+    auto work = assigned(request(w, "w-0"));
+    CHECK(answer(ask<void>(whom, summary_of(work, attempt_outcome::infrastructure))));
+  }
+  auto told = answer(planter);
+  REQUIRE(told);
+  CHECK(told->kind == plant_kind::over);
+  CHECK(told->summary.outcome == attempt_outcome::infrastructure);
+}
+
+TEST_CASE_FIXTURE(
+  planted_from_outside, "a planter is refused with the reason, at once or at the end") {
+  auto unknown = answer(plant("a", "q"));
+  REQUIRE(unknown);
+  CHECK(unknown->kind == plant_kind::refused);
+  CHECK(unknown->reason == "the run has no problem 'q'");
+  auto withdrawn = plant("b");
+  tell(whom, plant_withdrawal{"p", "hash-b", "cancelled"});
+  CHECK(answer(withdrawn)->reason == "it is not tried: it was withdrawn");
+  CHECK(journal->count("plant_withdrawn") == 1);
+  auto late = plant("c");
+  tell(whom, drain_request{"enough"});
+  CHECK(answer(late)->reason == "it is not tried: enough");
+  CHECK(answer(plant("d"))->reason == "nothing more is tried: enough");
+}
+
+TEST_CASE_FIXTURE(planted_from_outside, "the run ends when nobody plants any more, not before") {
+  auto idle = request(w, "w-0");
+  CHECK(ends->empty());
+  CHECK_FALSE(answered(idle));
+  auto planter = plant("a");
+  auto work = assigned(idle);
+  tell(whom, plant_close{"the client has gone"});
+  CHECK(ends->empty());
+  CHECK(answer(ask<void>(whom, summary_of(work))));
+  CHECK(answer(planter)->kind == plant_kind::over);
+  REQUIRE(ends->size() == 1);
+  CHECK(ends->front().clean);
+  CHECK(journal->count("planting_closed") == 1);
+}
+
+TEST_CASE_FIXTURE(
+  planted_from_outside, "too many planters are turned away, and the end answers all") {
+  std::vector<reply<plant_reply>> all;
+  for (int i = 0; i < 64; ++i)
+    all.push_back(plant(std::to_string(i)));
+  auto one_more = answer(plant("one more"));
+  REQUIRE_FALSE(one_more);
+  CHECK(from_error(sys, one_more.error()).code == errc::queue_full);
+  end(whom, caf::exit_reason::user_shutdown);
+  auto last = answer(all.back());
+  REQUIRE_FALSE(last);
+  CHECK(from_error(sys, last.error()).code == errc::shutting_down);
+}

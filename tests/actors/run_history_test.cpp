@@ -1,5 +1,6 @@
 #include "actors/run_history.hpp"
 
+#include "actors/llm_history.hpp"
 #include "actors/run_events.hpp"
 #include "journal/log_check.hpp"
 #include "planning/allocation/allocation_text.hpp"
@@ -286,6 +287,52 @@ TEST_CASE("closing closes every lease and every attempt exactly once") {
   }
 }
 
+TEST_CASE(
+  "what models have cost is restored, and a call that was cut off is held once and for all") {
+  world killed(2, 40);
+  auto record = [](uint64_t id) {
+    try_record r;
+    r.id = id;
+    r.problem = "a";
+    r.agent = "w";
+    r.reserved.nano_usd = 900;
+    r.reserved.tokens = 90;
+    r.reserved.calls = 1;
+    return r;
+  };
+  auto ended = record(1);
+  ended.spent.nano_usd = 500;
+  ended.spent.calls = 1;
+  auto events = killed.events;
+  for (auto e : {sent_event(record(1)), call_event(ended), sent_event(record(2))}) {
+    e.seq = events.size() + 1;
+    e.t = events.back().t;
+    events.push_back(std::move(e));
+  }
+  auto once = restore_run(config_of("equal"), three_problems(), events);
+  REQUIRE_MESSAGE(once, once.error().what);
+  REQUIRE(once->models.spent.size() == 1);
+  const auto& account = once->models.spent[0];
+  CHECK(account.problem == "a");
+  CHECK(account.spent.nano_usd == 500);
+  CHECK(account.spent.calls == 2);
+  CHECK(account.held.nano_usd == 900);
+  CHECK(account.last_try == 2);
+  CHECK(std::count_if(once->closing.begin(), once->closing.end(), [](const event& e) {
+    return e.kind == "llm_call";
+  }) == 1);
+  auto twice = restore_run(config_of("equal"), three_problems(), continued(events, *once));
+  REQUIRE_MESSAGE(twice, twice.error().what);
+  CHECK(twice->closing.empty());
+  REQUIRE(twice->models.spent.size() == 1);
+  CHECK(twice->models.spent[0].spent == account.spent);
+  CHECK(twice->models.spent[0].held == account.held);
+  // The rest of the run is as if no model had been asked.
+  auto without = restore_run(config_of("equal"), three_problems(), killed.events);
+  REQUIRE(without);
+  CHECK(without->mind.durable_text() == once->mind.durable_text());
+}
+
 TEST_CASE("a resumed problem waits for its inputs, then goes on") {
   world killed(2, 40);
   auto restored = restore_run(config_of("equal"), three_problems(), killed.events);
@@ -387,4 +434,26 @@ TEST_CASE("names of attempts are read from the right, because names of problems 
   for (const char* text :
     {"", "a", "a/b", "a/b/", "/b/1", "a//1", "a/b/x", "a/b/-1", "a/b/1x", "a/b/99999999999"})
     CHECK_FALSE(attempt_id_from(text));
+}
+
+TEST_CASE("the newest insights of each problem are restored, and broken ones are told") {
+  world killed(2, 40);
+  auto events = killed.events;
+  auto note = [&](const std::string& problem, const std::string& data) {
+    event e{.kind = "insight", .problem = problem, .data = data};
+    e.seq = events.size() + 1;
+    e.t = events.back().t;
+    events.push_back(std::move(e));
+  };
+  note("a", R"({"agent": "w", "lines": ["old"]})");
+  note("b", R"({"agent": "w", "lines": ["of b"]})");
+  note("a", R"({"agent": "w", "lines": ["new", "newer"]})");
+  auto restored = restore_run(config_of("equal"), three_problems(), events);
+  REQUIRE_MESSAGE(restored, restored.error().what);
+  CHECK(restored->insights.at("a") == std::vector<std::string>{"new", "newer"});
+  CHECK(restored->insights.at("b") == std::vector<std::string>{"of b"});
+  note("a", R"({"lines": 3})");
+  auto broken = restore_run(config_of("equal"), three_problems(), events);
+  REQUIRE_FALSE(broken);
+  CHECK(broken.error().what.find("data.lines") != std::string::npos);
 }

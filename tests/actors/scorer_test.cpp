@@ -283,3 +283,33 @@ TEST_CASE_FIXTURE(one_scorer, "a probe is never T_b") {
   judged(what);
   CHECK(judged(about(attempt_kind::search, 4'000, 2)).workloads.at(1).baseline_ns == 0);
 }
+
+TEST_CASE_FIXTURE(
+  one_scorer, "a verdict comes with feedback for agents, in the store and in the log") {
+  begin();
+  auto passed = judged(about(attempt_kind::search, 4'000, 1));
+  auto text = run.context->blobs->get(passed.feedback);
+  REQUIRE(text);
+  CHECK(text->find("gristmill.feedback/1") != std::string::npos);
+  CHECK(text->find("\"class\":\"slow\"") != std::string::npos);
+  CHECK(text->find("\"limiter\":\"dram\"") != std::string::npos);
+  CHECK(nlohmann::json::parse(journal->last("verdict").data).at("feedback").at("sha256")
+    == passed.feedback.sha256);
+  refused_request refused;
+  refused.attempt = {"softmax", "cuda", 2};
+  refused.compiled.status = verdict_status::compile_error;
+  refused.compiled.log = "candidate.cu:1:1: error: what is this";
+  auto asked = ask<verdict>(whom, refused);
+  advance(0s);
+  auto said = run.context->blobs->get(answer(asked)->feedback);
+  REQUIRE(said);
+  CHECK(said->find("what is this") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(one_scorer, "the failure of the house is no feedback for anybody") {
+  begin();
+  auto broken = about(attempt_kind::search, 4'000, 1);
+  for (auto& w : broken.measured.workloads)
+    w.status = verdict_status::infrastructure;
+  CHECK(judged(broken).feedback.sha256.empty());
+}

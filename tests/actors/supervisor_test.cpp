@@ -62,7 +62,8 @@ struct some_planner final : member_of_run<planner_actor::base> {
         memory_->announced.push_back("planner<-" + to_string(peer.which));
       },
       [this](const rerun_request& what) { memory_->reruns.push_back(what.candidate); },
-      [](const tick&) {}};
+      [](const plant_request&) { return plant_reply{}; }, [](const plant_withdrawal&) {},
+      [](const plant_close&) {}, [](const tick&) {}};
   }
 };
 

@@ -45,7 +45,8 @@ public:
       },
       [](const drain_request&) {}, [](const planner_query&) { return planner_snapshot{}; },
       [](const start_working&) {}, [](const peer_restarted&, const caf::strong_actor_ptr&) {},
-      [](const rerun_request&) {}, [](const tick&) {}};
+      [](const rerun_request&) {}, [](const plant_request&) { return plant_reply{}; },
+      [](const plant_withdrawal&) {}, [](const plant_close&) {}, [](const tick&) {}};
   }
 
   void on_exit() override {

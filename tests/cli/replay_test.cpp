@@ -68,6 +68,23 @@ TEST_CASE("the result and the journal of a replay go to new files, and the journ
   CHECK(taken.err.find("exists already") != std::string::npos);
 }
 
+TEST_CASE("a replay that fails leaves no new file, and none that was there is touched") {
+  scratch folder;
+  auto report = (folder / "report.json").string();
+  auto journal = (folder / "again.jsonl").string();
+  auto refused = [&](const std::string& policy) {
+    return ended(
+      {"replay", two_policies(), "--policy", policy, "--out", report, "--journal", journal});
+  };
+  CHECK(refused("seppt").code == 2);
+  CHECK_FALSE(std::filesystem::exists(report));
+  CHECK_FALSE(std::filesystem::exists(journal));
+  write_file(report, "mine");
+  CHECK(refused("sept").code == 2);
+  CHECK(text_of(report) == "mine");
+  CHECK_FALSE(std::filesystem::exists(journal));
+}
+
 TEST_CASE("a run is replayed from its directory, its database and its exported lines") {
   scratch folder;
   auto run = (folder / "rehearsal").string();

@@ -3,10 +3,12 @@
 // forgotten there turns this red.
 
 #include "actors/system_config.hpp"
+#include "messages/inspect_agent_tool.hpp"
 #include "messages/inspect_attempt.hpp"
 #include "messages/inspect_child.hpp"
 #include "messages/inspect_lease.hpp"
 #include "messages/inspect_measure.hpp"
+#include "messages/inspect_plant.hpp"
 #include "messages/inspect_runtime.hpp"
 
 #include <doctest/doctest.h>
@@ -139,6 +141,8 @@ TEST_CASE_TEMPLATE("every message survives a round trip with every field set", T
   // child and journal
   child_request, child_cancel, device_quiet_query, device_quiet, child_result, event,
   journal_append, journal_ack,
+  // candidates and questions from outside
+  plant_request, plant_reply, plant_withdrawal, plant_close, tool_question, tool_answer,
   // runtime
   tick, peer_restarted, start_working, run_ended,
   // parts
@@ -169,7 +173,8 @@ TEST_CASE_TEMPLATE("what actors say to each other travels as a message of its re
   broker_query, broker_snapshot, broker_command, compile_request, compiled_candidate,
   measure_request, measurement, judge_request, refused_request, verdict, prepare_request,
   prepared_problem, child_request, child_cancel, device_quiet_query, device_quiet, child_result,
-  journal_append, journal_ack, tick, peer_restarted, start_working, run_ended) {
+  journal_append, journal_ack, plant_request, plant_reply, plant_withdrawal, plant_close,
+  tool_question, tool_answer, tick, peer_restarted, start_working, run_ended) {
   static_assert(is_registered<T>);
   system_with_types with;
   T value;

@@ -597,3 +597,52 @@ TEST_CASE_FIXTURE(planner_fixture, "a snapshot counts problems, attempts and GPU
   end(work, attempt_outcome::judged, "a");
   CHECK(mind->snapshot().gpu_ns == 20);
 }
+
+TEST_CASE_FIXTURE(
+  planner_fixture, "an attempt without a candidate is used up, and the next may fare better") {
+  start({.attempt_budget = 2}, {{"p", {}}});
+  open();
+  end(give(), attempt_outcome::unproposed, "");
+  auto second = give();
+  CHECK(end(second, attempt_outcome::judged, "a", 900).improved);
+  CHECK(kind_of_next() == decision_kind::stop);
+}
+
+TEST_CASE_FIXTURE(
+  planner_fixture, "attempts in a row without a candidate end the problem with the reason") {
+  portfolio_config config;
+  config.unproposed_in_row_max = 3;
+  start(config, {{"p", {}}});
+  open();
+  end(give(), attempt_outcome::unproposed, "");
+  end(give(), attempt_outcome::unproposed, "");
+  end(give(), attempt_outcome::judged, "a", 900);
+  for (int i = 0; i < 2; ++i)
+    CHECK_FALSE(end(give(), attempt_outcome::unproposed, "").problem_finished);
+  auto note = end(give(), attempt_outcome::unproposed, "");
+  CHECK(note.problem_finished);
+  CHECK(note.reason == "3 attempts in a row brought no candidate, the last: why");
+}
+
+TEST_CASE_FIXTURE(
+  planner_fixture, "workers that fail together need a longer row to end a problem") {
+  portfolio_config config;
+  config.unproposed_in_row_max = 2;
+  start(config, {{"p", {}}});
+  open();
+  auto a = give("w1");
+  auto b = give("w2");
+  end(a, attempt_outcome::unproposed, "");
+  CHECK_FALSE(end(b, attempt_outcome::unproposed, "").problem_finished);
+  end(give("w1"), attempt_outcome::unproposed, "");
+  CHECK(end(give("w1"), attempt_outcome::unproposed, "").problem_finished);
+}
+
+TEST_CASE_FIXTURE(
+  planner_fixture, "a baseline that nobody proposes is tried again and then given up") {
+  ready();
+  auto first = give();
+  REQUIRE(first.kind == attempt_kind::baseline);
+  CHECK_FALSE(end(first, attempt_outcome::unproposed, "").problem_finished);
+  CHECK(end(give(), attempt_outcome::unproposed, "").problem_finished);
+}

@@ -18,6 +18,41 @@ TEST_CASE("each kind of budget is read in its unit") {
   CHECK(*parse_budget({}) == budget{});
 }
 
+TEST_CASE("money, tokens and calls are read exactly") {
+  auto read = parse_budget({"5usd", "2000000tokens", "1000calls"});
+  REQUIRE(read);
+  CHECK(read->nano_usd == 5'000'000'000u);
+  CHECK(read->tokens == 2'000'000u);
+  CHECK(read->calls == 1000u);
+  CHECK(parse_budget({"0.5usd"})->nano_usd == 500'000'000u);
+  CHECK(parse_budget({"0.000000001usd"})->nano_usd == 1u);
+  CHECK(parse_budget({"1call", "1token"})->calls == 1u);
+  for (const char* wrong :
+    {"usd", "-1usd", "1e3usd", "0.0000000001usd", "0usd", "1.5tokens", "1.5calls", "$5", "5$"})
+    CHECK_FALSE(parse_budget({wrong}));
+  CHECK(parse_budget({"5usd", "6usd"}).error().what.find("twice") != std::string::npos);
+}
+
+TEST_CASE("a misspelt unit is answered with the nearest one") {
+  auto what = [](const char* text) { return parse_budget({text}).error().what; };
+  CHECK(what("5uds").find("did you mean `5usd`?") != std::string::npos);
+  CHECK(what("5USD").find("did you mean `5usd`?") != std::string::npos);
+  CHECK(what("100token5").find("did you mean `100tokens`?") != std::string::npos);
+  CHECK(what("600gpus").find("did you mean `600gpu-s`?") != std::string::npos);
+}
+
+TEST_CASE("a budget of each problem or agent has no wall time, and its flag is named") {
+  auto read = parse_share_budget({"0.5usd", "600gpu-s", "20attempts"}, "--problem-budget");
+  REQUIRE(read);
+  CHECK(read->nano_usd == 500'000'000u);
+  CHECK(read->attempts == 20u);
+  auto what = parse_share_budget({"10m"}, "--agent-budget").error().what;
+  CHECK(what.starts_with("--agent-budget"));
+  CHECK(what.find("wall time is of the whole run") != std::string::npos);
+  CHECK(parse_share_budget({"5uds"}, "--agent-budget").error().what.starts_with("--agent-budget"));
+  CHECK_FALSE(parse_share_budget({"5usd", "6usd"}, "--agent-budget"));
+}
+
 TEST_CASE("an unreadable budget is refused with examples") {
   for (const char* wrong : {"", "10", "m", "10 m", "-5m", "1e3s", "10x", "1.5attempts", "attempts",
          "5gpu-x", "gpu-s", "99999999999999999999s", "300000d", "1.m", "10m5", "5attempts1"}) {

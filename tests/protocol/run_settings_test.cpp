@@ -220,3 +220,37 @@ TEST_CASE("keep_going is true or false, in the file and in the environment") {
   REQUIRE_FALSE(bad);
   CHECK(bad.error().what.find("GRISTMILL_KEEP_GOING='yes'") != std::string::npos);
 }
+
+TEST_CASE("settings of models go through TOML and environment like the others") {
+  run_settings given;
+  given.model_endpoint = "http://127.0.0.1:8080/v1";
+  given.model = "m";
+  given.model_dialect = "openai-chat";
+  given.model_key_env = "MY_KEY";
+  given.models = "models.toml";
+  given.allow_unpriced = true;
+  given.problem_budget = {"2usd"};
+  given.agent_budget = {"200calls", "1000tokens"};
+  given.cassette = "replay=a=b.jsonl";
+  given.program = "p.md";
+  given.docs = "d";
+  run_settings read;
+  REQUIRE(apply_toml(read, to_toml(given), "run.toml"));
+  CHECK(to_toml(read) == to_toml(given));
+  CHECK(read.cassette == given.cassette);
+  CHECK(read.agent_budget == given.agent_budget);
+  run_settings from_environment;
+  REQUIRE(apply_environment(from_environment, [](const char* name) -> const char* {
+    if (std::string_view(name) == "GRISTMILL_MODEL_ENDPOINT")
+      return "http://h/v1";
+    if (std::string_view(name) == "GRISTMILL_AGENT_BUDGET")
+      return "1usd,5calls";
+    return std::string_view(name) == "GRISTMILL_ALLOW_UNPRICED" ? "true" : nullptr;
+  }));
+  CHECK(from_environment.model_endpoint == "http://h/v1");
+  CHECK(from_environment.agent_budget == std::vector<std::string>{"1usd", "5calls"});
+  CHECK(from_environment.allow_unpriced);
+  auto wrong = apply_toml(read, "[models]\nendpont = \"x\"\n", "run.toml");
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().what.find("`endpoint`") != std::string::npos);
+}

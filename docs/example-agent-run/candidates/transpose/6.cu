@@ -1,0 +1,31 @@
+// 64 x 64 tiles in 16-byte accesses for large matrices; one element a thread where launch and latency
+// are all there is.
+extern "C" __global__ void transpose_vec(const float* in, float* out, int rows, int columns) {
+  // Pieces of four floats are swizzled by the row's own piece, so that both sides are free of conflicts.
+  __shared__ float tile[64 * 64];
+  int tx = threadIdx.x & 15, ty = threadIdx.x >> 4;
+  int x = blockIdx.x * 64 + tx * 4, y = blockIdx.y * 64 + ty;
+#pragma unroll
+  for (int i = 0; i < 64; i += 16)
+    if (y + i < rows && x < columns) {
+      int row = ty + i;
+      *reinterpret_cast<float4*>(&tile[row * 64 + ((tx ^ (row >> 2)) & 15) * 4]) =
+        *reinterpret_cast<const float4*>(in + (long long)(y + i) * columns + x);
+    }
+  __syncthreads();
+  x = blockIdx.y * 64 + tx * 4;
+  y = blockIdx.x * 64 + ty;
+#pragma unroll
+  for (int i = 0; i < 64; i += 16)
+    if (y + i < columns && x < rows) {
+      int column = ty + i;
+      const float* t = &tile[tx * 256 + (((column >> 2) ^ tx) & 15) * 4 + (column & 3)];
+      *reinterpret_cast<float4*>(out + (long long)(y + i) * rows + x) = make_float4(t[0], t[64], t[128], t[192]);
+    }
+}
+extern "C" __global__ void transpose_small(const float* in, float* out, int rows, int columns) {
+  // A warp takes eight columns by four rows: whole sectors are read, half sectors written.
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  int x = blockIdx.x * 8 + (lane & 7), y = blockIdx.y * 8 + warp * 4 + (lane >> 3);
+  if (x < columns && y < rows) out[x * rows + y] = in[y * columns + x];
+}

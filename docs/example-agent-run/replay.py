@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Sends the recorded session to a fresh `gristmill mcp` and compares what comes back.
+
+usage: replay.py GRISTMILL [--out FOLDER] [--limit N]
+
+The same requests in the same order, one at a time. Compared are the verdicts, the MODELLED times and
+every other part of the structured results; not compared is what may differ between two machines that
+are both right (VOLATILE below). Exit code 0: everything equal; 1: something differs, and what.
+
+The modelled times are a function of the compiled code. Another version of the compiler than the one
+in README.md may give other code, and then other times; the difference says so.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# Which compiler, and what only time decides.
+VOLATILE = {"toolchain", "cached", "log", "over", "state"}
+
+
+def without_volatile(value):
+    if isinstance(value, dict):
+        return {k: without_volatile(v) for k, v in value.items() if k not in VOLATILE}
+    if isinstance(value, list):
+        return [without_volatile(v) for v in value]
+    return value
+
+
+def what_counts(answer):
+    if "error" in answer:
+        return {"error": answer["error"]["code"]}
+    result = answer["result"]
+    return {"isError": result.get("isError", False),
+            "structured": without_volatile(result.get("structuredContent"))}
+
+
+def differences(path, old, new):
+    if type(old) is not type(new):
+        return [f"{path}: {old!r} became {new!r}"]
+    if isinstance(old, dict):
+        return [line for key in sorted(old.keys() | new.keys())
+                for line in differences(f"{path}.{key}", old.get(key), new.get(key))]
+    if isinstance(old, list) and len(old) == len(new):
+        return [line for i, (a, b) in enumerate(zip(old, new))
+                for line in differences(f"{path}[{i}]", a, b)]
+    return [] if old == new else [f"{path}: {old!r} became {new!r}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("gristmill")
+    parser.add_argument("--out", help="run directory of the replay; else a temporary one")
+    parser.add_argument("--limit", type=int, default=0, help="only the first N requests")
+    given = parser.parse_args()
+
+    header, *lines = (json.loads(line) for line in (HERE / "session.jsonl").open())
+    requests = [x["message"] for x in lines if x["from"] == "client"]
+    answers = {x["message"]["id"]: x["message"] for x in lines
+               if x["from"] == "server" and "id" in x["message"]}
+    if given.limit:
+        requests = requests[:given.limit]
+    scratch = tempfile.TemporaryDirectory()
+    out = given.out or f"{scratch.name}/run"
+    server = subprocess.Popen([given.gristmill, *header["arguments"], "--out", out],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    different = 0
+    for request in requests:
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        while True:
+            line = server.stdout.readline()
+            if not line:
+                sys.exit("the server has gone")
+            answer = json.loads(line)
+            if answer.get("id") == request["id"]:
+                break
+        if request["method"] != "tools/call":
+            continue
+        name = request["params"]["name"]
+        if name == "list_problems":  # How far the run has come at that moment.
+            continue
+        found = differences(name, what_counts(answers[request["id"]]), what_counts(answer))
+        for line in found[:5]:
+            print(f"request {request['id']}: {line}")
+        different += bool(found)
+    server.stdin.close()
+    code = server.wait(timeout=120)
+    print(f"{len(requests)} requests, {different} answered differently, server ended with {code}")
+    return 1 if different or code else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
