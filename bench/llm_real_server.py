@@ -5,7 +5,7 @@ usage: bench/llm_real_server.py BUILD_FOLDER [--agents 50] [--attempts 500] [--s
 
 The server is llama-server (GRISTMILL_LLAMA_SERVER; scripts/fetch-llama-server), the model random weights of our own
 generator, kept to the form of a reply by a grammar (tests/servers/random), and told a short protocol file, because each
-byte of a prompt is a token to its vocabulary. So the run shows that everything between an
+byte of a prompt is a token to its vocabulary at first. The problem is small, so that an attempt costs a moment. So the run shows that everything between an
 agent and a real server holds, and nothing about kernels. Prints wall time, attempts by outcome, and tokens by
 the server's count and by ours. Standard library only.
 """
@@ -68,7 +68,7 @@ def main():
                                      extra_body=llama.grammar_body(reply), in_flight=options.slots,
                                      deadlines={"first_event": "10m", "idle": "10m"})
         return harness.gristmill(
-            "run", "softmax", "--proposer", "llm", "--models", models, "--program", random / "program_short.md",
+            "run", random / "small_softmax", "--proposer", "llm", "--models", models, "--program", random / "program_short.md",
             "--workers", agents, "--gpus", "mock:h200:2", "--seed", 7, "--budget", "%dattempts" % attempts, "--budget",
             "%gs" % (60 * minutes), "--out", folder / "run", at_most=60 * minutes + 300)
 

@@ -8,6 +8,7 @@
 #include "protocol/feedback.hpp"
 #include "protocol/nearest.hpp"
 #include "protocol/program/prompt.hpp"
+#include "protocol/shrink.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -139,13 +140,30 @@ std::string mcp_tools::problem_page(const problem& of) const {
     shown.description, shown.signature, shown.workloads);
   out += fmt::format("## Reference (Python)\n\n```python\n{}{}```\n\n", shown.reference,
     shown.reference.ends_with('\n') ? "" : "\n");
+  std::string twins;
+  for (const auto& w : of.workloads) {
+    auto whole = resolve_axes(of.def, w.axes);
+    auto twin = shrink_axes(of.def, w, run_.context->check_elements_max);
+    if (!whole || !twin || *whole == *twin)
+      continue;
+    twins += "- " + w.uuid + ":";
+    for (const auto& [name, value] : *twin)
+      twins += fmt::format(" {}={}", name, value);
+    twins += "\n";
+  }
+  if (!twins.empty())
+    out +=
+      "Too large to interpret in full, these are checked for correctness on smaller twins, and a "
+      "plan has to hold for those shapes too:\n\n"
+      + twins + "\n";
   out += "## Device\n\n";
   for (const auto& line : device_lines(*run_.context))
     out += "- " + line + "\n";
   out += fmt::format("- compiler: {}\n- times: {}\n\n", run_.setup->compiler.version, times_are());
   out +=
     "## Contract\n\nWhat agents that answer in one text are told. Here `source`, `plan` and "
-    "`hypothesis` are arguments of the tools, so no blocks and no HYPOTHESIS line are needed.\n\n";
+    "`hypothesis` are arguments of the tools, so no blocks, no HYPOTHESIS and no STRATEGY line are "
+    "needed, and limits of tools, repairs and strategies in one attempt do not bind you.\n\n";
   prompt_facts facts;
   facts.problem = shown;
   facts.device = device_lines(*run_.context);
@@ -337,8 +355,12 @@ mcp_outcome mcp_tools::judged(
         microseconds(seen.baseline_ns));
     text += fmt::format("; {:.0f} % of the speed of light", 100 * share);
     auto change = change_of(ns, before);
-    text += improved ? fmt::format(". NEW BEST{}", change.empty() ? "" : " (" + change + ")")
-                     : fmt::format(". Not the best ({} against it)", change);
+    if (known)
+      text +=
+        candidate.hash == seen.best_candidate ? ". It is the best" : ". It is not the best now";
+    else
+      text += improved ? fmt::format(". NEW BEST{}", change.empty() ? "" : " (" + change + ")")
+                       : fmt::format(". Not the best ({} against it)", change);
   } else if (!reason.empty()) {
     text += ": " + reason;
   }
@@ -366,6 +388,7 @@ mcp_outcome mcp_tools::history(const json& arguments) {
   auto rows = json::array();
   std::string text;
   uint64_t best = 0;
+  const auto standing = run_.watch->problem((*of)->name).best_candidate;
   for (const auto& a : run_.watch->attempts((*of)->name)) {
     auto change = change_of(a.objective_ns, best);
     rows.push_back({{"attempt", a.attempt}, {"kind", a.kind}, {"candidate", a.candidate},
@@ -375,7 +398,9 @@ mcp_outcome mcp_tools::history(const json& arguments) {
     if (a.objective_ns > 0)
       text += fmt::format(" {}{}{}", microseconds(a.objective_ns),
         change.empty() ? "" : " (" + change + " against the best before)",
-        a.improved ? " BEST" : "");
+        !a.improved                 ? ""
+          : a.candidate == standing ? " BEST"
+                                    : " (the best then)");
     text += (a.hypothesis.empty() ? "" : ": " + a.hypothesis)
       + (a.reason.empty() || a.objective_ns > 0 ? "" : " -> " + a.reason) + "\n";
     if (a.improved)

@@ -84,7 +84,13 @@ def main():
         name = request["params"]["name"]
         if name == "list_problems":  # How far the run has come at that moment.
             continue
-        found = differences(name, what_counts(answers[request["id"]]), what_counts(answer))
+        old, new = what_counts(answers[request["id"]]), what_counts(answer)
+        if name == "leaderboard":
+            # Whether a plain kernel was measured by then depends on the moment, too.
+            for told in (old, new):
+                told["structured"].pop("faster_count", None)
+                told["structured"]["problems"] = [p for p in told["structured"]["problems"] if p["attempts"] > 1]
+        found = differences(name, old, new)
         for line in found[:5]:
             print(f"request {request['id']}: {line}")
         different += bool(found)

@@ -75,8 +75,9 @@ result<void> check_value(
     if (size > schema.value("maxLength", size))
       return refuse(
         fmt::format("{} bytes, and {} are allowed", size, schema.value("maxLength", size_t{0})));
-    if (size < schema.value("minLength", size_t{0}))
-      return refuse("must not be empty");
+    if (const auto least = schema.value("minLength", size_t{0}); size < least)
+      return refuse(size == 0 ? std::string{"must not be empty"}
+                              : fmt::format("{} bytes, and at least {} are needed", size, least));
   }
   if (value.is_number_integer()) {
     auto number = value.get<int64_t>();

@@ -1,67 +1,92 @@
-// One block a row; the row is read once and kept in registers, sixteen bytes at a time where rows
-// are a multiple of four.
-__device__ float block_reduce(float v, bool is_max, float* shared) {
-  for (int o = 16; o > 0; o >>= 1) {
-    float w = __shfl_xor_sync(0xffffffffu, v, o);
-    v = is_max ? fmaxf(v, w) : v + w;
-  }
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  if (lane == 0) shared[warp] = v;
+__global__ void __launch_bounds__(256) softmax_vec(const float* __restrict__ x, float* __restrict__ y) {
+  __shared__ float sm[8], ss[8];
+  const int t = threadIdx.x;
+  const float4* xr = reinterpret_cast<const float4*>(x + blockIdx.x * 2048ll);
+  float4* yr = reinterpret_cast<float4*>(y + blockIdx.x * 2048ll);
+  float4 a = xr[t], b = xr[t + 256];
+  float m = fmaxf(fmaxf(fmaxf(a.x, a.y), fmaxf(a.z, a.w)), fmaxf(fmaxf(b.x, b.y), fmaxf(b.z, b.w)));
+#pragma unroll
+  for (int o = 16; o; o >>= 1) m = fmaxf(m, __shfl_xor_sync(~0u, m, o));
+  if ((t & 31) == 0) sm[t >> 5] = m;
   __syncthreads();
-  v = shared[lane & 7];
-  for (int o = 4; o > 0; o >>= 1) {
-    float w = __shfl_xor_sync(0xffffffffu, v, o);
-    v = is_max ? fmaxf(v, w) : v + w;
-  }
-  return v;
+  m = sm[0];
+#pragma unroll
+  for (int i = 1; i < 8; ++i) m = fmaxf(m, sm[i]);
+  a.x = __expf(a.x - m); a.y = __expf(a.y - m); a.z = __expf(a.z - m); a.w = __expf(a.w - m);
+  b.x = __expf(b.x - m); b.y = __expf(b.y - m); b.z = __expf(b.z - m); b.w = __expf(b.w - m);
+  float s = ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  if ((t & 31) == 0) ss[t >> 5] = s;
+  __syncthreads();
+  s = 0.f;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) s += ss[i];
+  const float r = 1.0f / s;
+  a.x *= r; a.y *= r; a.z *= r; a.w *= r;
+  b.x *= r; b.y *= r; b.z *= r; b.w *= r;
+  yr[t] = a; yr[t + 256] = b;
 }
-extern "C" __global__ void softmax_vec(const float* logits, float* probabilities, int classes) {
-  __shared__ float shared[16];
-  const float4* in = reinterpret_cast<const float4*>(logits + (long long)blockIdx.x * classes);
-  float4* out = reinterpret_cast<float4*>(probabilities + (long long)blockIdx.x * classes);
-  int quads = classes >> 2;
-  float4 row[ITEMS];
-  float top = -INFINITY;
+
+
+__device__ __forceinline__ float warp_max(float m) {
 #pragma unroll
-  for (int k = 0; k < ITEMS; ++k) {
-    int i = threadIdx.x + k * 256;
-    if (i < quads) {
-      row[k] = in[i];
-      top = fmaxf(top, fmaxf(fmaxf(row[k].x, row[k].y), fmaxf(row[k].z, row[k].w)));
-    }
+  for (int o = 16; o; o >>= 1) m = fmaxf(m, __shfl_xor_sync(~0u, m, o));
+  return m;
+}
+
+__global__ void __launch_bounds__(32) softmax_warp4(const float* __restrict__ x, float* __restrict__ y) {
+  const int t = threadIdx.x;
+  const float4* xr = reinterpret_cast<const float4*>(x + blockIdx.x * (long long)COLS);
+  float4* yr = reinterpret_cast<float4*>(y + blockIdx.x * (long long)COLS);
+  constexpr int Q = COLS / 4;
+  float4 v[8];
+  float p[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (t + 32 * i < Q) v[i] = xr[t + 32 * i];
+    else v[i] = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
   }
-  top = block_reduce(top, true, shared);
-  float sum = 0.0f;
 #pragma unroll
-  for (int k = 0; k < ITEMS; ++k)
-    if (threadIdx.x + k * 256 < quads) {
-      row[k].x = __expf(row[k].x - top);
-      row[k].y = __expf(row[k].y - top);
-      row[k].z = __expf(row[k].z - top);
-      row[k].w = __expf(row[k].w - top);
-      sum += (row[k].x + row[k].y) + (row[k].z + row[k].w);
-    }
-  sum = block_reduce(sum, false, shared + 8);
-  float scale = 1.0f / sum;
+  for (int i = 0; i < 8; ++i) p[i] = fmaxf(fmaxf(v[i].x, v[i].y), fmaxf(v[i].z, v[i].w));
+  float m = fmaxf(fmaxf(fmaxf(p[0], p[1]), fmaxf(p[2], p[3])), fmaxf(fmaxf(p[4], p[5]), fmaxf(p[6], p[7])));
+  m = warp_max(m);
 #pragma unroll
-  for (int k = 0; k < ITEMS; ++k) {
-    int i = threadIdx.x + k * 256;
-    if (i < quads) {
-      row[k].x *= scale; row[k].y *= scale; row[k].z *= scale; row[k].w *= scale;
-      out[i] = row[k];
-    }
+  for (int i = 0; i < 8; ++i) {
+    v[i].x = __expf(v[i].x - m); v[i].y = __expf(v[i].y - m);
+    v[i].z = __expf(v[i].z - m); v[i].w = __expf(v[i].w - m);
+    p[i] = (v[i].x + v[i].y) + (v[i].z + v[i].w);
+  }
+  float s = ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  const float r = 1.0f / s;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    v[i].x *= r; v[i].y *= r; v[i].z *= r; v[i].w *= r;
+    if (t + 32 * i < Q) yr[t + 32 * i] = v[i];
   }
 }
-extern "C" __global__ void softmax_any(const float* logits, float* probabilities, int classes) {
-  __shared__ float shared[16];
-  const float* in = logits + (long long)blockIdx.x * classes;
-  float* out = probabilities + (long long)blockIdx.x * classes;
-  float top = -INFINITY;
-  for (int i = threadIdx.x; i < classes; i += 256) top = fmaxf(top, in[i]);
-  top = block_reduce(top, true, shared);
-  float sum = 0.0f;
-  for (int i = threadIdx.x; i < classes; i += 256) sum += __expf(in[i] - top);
-  sum = block_reduce(sum, false, shared + 8);
-  float scale = 1.0f / sum;
-  for (int i = threadIdx.x; i < classes; i += 256) out[i] = __expf(in[i] - top) * scale;
+// one warp a row, row in registers
+__global__ void __launch_bounds__(32) softmax_warp(const float* __restrict__ x, float* __restrict__ y) {
+  const int t = threadIdx.x;
+  const float* xr = x + blockIdx.x * (long long)COLS;
+  float* yr = y + blockIdx.x * (long long)COLS;
+  constexpr int N = (COLS + 31) / 32;
+  float v[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) v[i] = (t + 32 * i < COLS) ? xr[t + 32 * i] : -INFINITY;
+  float m = v[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i) m = fmaxf(m, v[i]);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) m = fmaxf(m, __shfl_xor_sync(~0u, m, o));
+  float s = 0.f;
+#pragma unroll
+  for (int i = 0; i < N; ++i) { v[i] = __expf(v[i] - m); s += v[i]; }
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  const float r = 1.0f / s;
+#pragma unroll
+  for (int i = 0; i < N; ++i) if (t + 32 * i < COLS) yr[t + 32 * i] = v[i] * r;
 }

@@ -1,53 +1,91 @@
-// One warp a row: reductions are shuffles alone, without shared memory or barriers.
-__device__ float warp_max(float v) {
-  for (int o = 16; o > 0; o >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
-  return v;
+
+__device__ __forceinline__ float warp_max(float m) {
+  const int i = __float_as_int(m);
+  const int k = i ^ ((i >> 31) & 0x7fffffff);
+  const int r = __reduce_max_sync(~0u, k);
+  return __int_as_float(r ^ ((r >> 31) & 0x7fffffff));
 }
-__device__ float warp_sum(float v) {
-  for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
-  return v;
+__global__ void __launch_bounds__(256) softmax_vec(const float* __restrict__ x, float* __restrict__ y) {
+  __shared__ float sm[8], ss[8];
+  const int t = threadIdx.x;
+  const float4* xr = reinterpret_cast<const float4*>(x + blockIdx.x * 2048ll);
+  float4* yr = reinterpret_cast<float4*>(y + blockIdx.x * 2048ll);
+  float4 a = xr[t], b = xr[t + 256];
+  float m = fmaxf(fmaxf(fmaxf(a.x, a.y), fmaxf(a.z, a.w)), fmaxf(fmaxf(b.x, b.y), fmaxf(b.z, b.w)));
+  m = warp_max(m);
+  if ((t & 31) == 0) sm[t >> 5] = m;
+  __syncthreads();
+  m = sm[0];
+#pragma unroll
+  for (int i = 1; i < 8; ++i) m = fmaxf(m, sm[i]);
+  a.x = __expf(a.x - m); a.y = __expf(a.y - m); a.z = __expf(a.z - m); a.w = __expf(a.w - m);
+  b.x = __expf(b.x - m); b.y = __expf(b.y - m); b.z = __expf(b.z - m); b.w = __expf(b.w - m);
+  float s = ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  if ((t & 31) == 0) ss[t >> 5] = s;
+  __syncthreads();
+  s = 0.f;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) s += ss[i];
+  const float r = 1.0f / s;
+  a.x *= r; a.y *= r; a.z *= r; a.w *= r;
+  b.x *= r; b.y *= r; b.z *= r; b.w *= r;
+  yr[t] = a; yr[t + 256] = b;
 }
-extern "C" __global__ void softmax_warp(const float* logits, float* probabilities, int rows, int classes) {
-  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
-  if (row >= rows) return;
-  const float4* in = reinterpret_cast<const float4*>(logits + (long long)row * classes);
-  float4* out = reinterpret_cast<float4*>(probabilities + (long long)row * classes);
-  int quads = classes >> 2;
-  float4 v[16];
+
+
+__global__ void __launch_bounds__(32) softmax_warp4(const float* __restrict__ x, float* __restrict__ y) {
+  const int t = threadIdx.x;
+  const float4* xr = reinterpret_cast<const float4*>(x + blockIdx.x * (long long)COLS);
+  float4* yr = reinterpret_cast<float4*>(y + blockIdx.x * (long long)COLS);
+  constexpr int Q = COLS / 4;
+  float4 v[8];
+  float p[8];
 #pragma unroll
-  for (int k = 0; k < 16; ++k)
-    if (lane + k * 32 < quads) v[k] = in[lane + k * 32];
-    else v[k] = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
-  float top = -INFINITY;
-#pragma unroll
-  for (int k = 0; k < 16; ++k) top = fmaxf(top, fmaxf(fmaxf(v[k].x, v[k].y), fmaxf(v[k].z, v[k].w)));
-  top = warp_max(top);
-  float sum = 0.0f;
-#pragma unroll
-  for (int k = 0; k < 16; ++k) {
-    v[k].x = __expf(v[k].x - top); v[k].y = __expf(v[k].y - top);
-    v[k].z = __expf(v[k].z - top); v[k].w = __expf(v[k].w - top);
-    sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+  for (int i = 0; i < 8; ++i) {
+    if (t + 32 * i < Q) v[i] = xr[t + 32 * i];
+    else v[i] = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
   }
-  float scale = __fdividef(1.0f, warp_sum(sum));
 #pragma unroll
-  for (int k = 0; k < 16; ++k)
-    if (lane + k * 32 < quads)
-      out[lane + k * 32] = make_float4(v[k].x * scale, v[k].y * scale, v[k].z * scale, v[k].w * scale);
+  for (int i = 0; i < 8; ++i) p[i] = fmaxf(fmaxf(v[i].x, v[i].y), fmaxf(v[i].z, v[i].w));
+  float m = fmaxf(fmaxf(fmaxf(p[0], p[1]), fmaxf(p[2], p[3])), fmaxf(fmaxf(p[4], p[5]), fmaxf(p[6], p[7])));
+  m = warp_max(m);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    v[i].x = __expf(v[i].x - m); v[i].y = __expf(v[i].y - m);
+    v[i].z = __expf(v[i].z - m); v[i].w = __expf(v[i].w - m);
+    p[i] = (v[i].x + v[i].y) + (v[i].z + v[i].w);
+  }
+  float s = ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  const float r = 1.0f / s;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    v[i].x *= r; v[i].y *= r; v[i].z *= r; v[i].w *= r;
+    if (t + 32 * i < Q) yr[t + 32 * i] = v[i];
+  }
 }
-extern "C" __global__ void softmax_short(const float* logits, float* probabilities, int rows, int classes) {
-  int row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
-  if (row >= rows) return;
-  const float* in = logits + (long long)row * classes;
-  float* out = probabilities + (long long)row * classes;
-  float v[4];
+// one warp a row, row in registers
+__global__ void __launch_bounds__(32) softmax_warp(const float* __restrict__ x, float* __restrict__ y) {
+  const int t = threadIdx.x;
+  const float* xr = x + blockIdx.x * (long long)COLS;
+  float* yr = y + blockIdx.x * (long long)COLS;
+  constexpr int N = (COLS + 31) / 32;
+  float v[N];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) v[k] = lane + k * 32 < classes ? in[lane + k * 32] : -INFINITY;
-  float top = warp_max(fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3])));
+  for (int i = 0; i < N; ++i) v[i] = (t + 32 * i < COLS) ? xr[t + 32 * i] : -INFINITY;
+  float m = v[0];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) v[k] = __expf(v[k] - top);
-  float scale = __fdividef(1.0f, warp_sum((v[0] + v[1]) + (v[2] + v[3])));
+  for (int i = 1; i < N; ++i) m = fmaxf(m, v[i]);
+  m = warp_max(m);
+  float s = 0.f;
 #pragma unroll
-  for (int k = 0; k < 4; ++k)
-    if (lane + k * 32 < classes) out[lane + k * 32] = v[k] * scale;
+  for (int i = 0; i < N; ++i) { v[i] = __expf(v[i] - m); s += v[i]; }
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
+  const float r = 1.0f / s;
+#pragma unroll
+  for (int i = 0; i < N; ++i) if (t + 32 * i < COLS) yr[t + 32 * i] = v[i] * r;
 }

@@ -1,0 +1,44 @@
+#include <cuda_bf16.h>
+#include <cstdint>
+__device__ __forceinline__ float gelu(float x) {
+  const float u = x * fmaf(0.0356774081f, x * x, 0.7978845608f);
+  float th; asm("tanh.approx.f32 %0, %1;" : "=f"(th) : "f"(u));
+  const float h = 0.5f * x;
+  return fmaf(h, th, h);
+}
+__device__ __forceinline__ uint32_t two(uint32_t a, uint32_t b) {
+  const float lo = __uint_as_float(a << 16) + __uint_as_float(b << 16);
+  const float hi = __uint_as_float(a & 0xffff0000u) + __uint_as_float(b & 0xffff0000u);
+  const __nv_bfloat162 r = __floats2bfloat162_rn(gelu(lo), gelu(hi));
+  return *reinterpret_cast<const uint32_t*>(&r);
+}
+__global__ void gelu_vec(const uint4* __restrict__ x, const uint4* __restrict__ bias, uint4* __restrict__ y) {
+  const int c = threadIdx.x;
+  const long long i = (long long)blockIdx.x * Q + c + blockIdx.y * blockDim.x;
+  const uint4 a = x[i], b = bias[c + blockIdx.y * blockDim.x];
+  uint4 r;
+  r.x = two(a.x, b.x); r.y = two(a.y, b.y); r.z = two(a.z, b.z); r.w = two(a.w, b.w);
+  y[i] = r;
+}
+
+__global__ void __launch_bounds__(256) gelu_rows(const uint4* __restrict__ x, const uint4* __restrict__ bias, uint4* __restrict__ y) {
+  const int c = threadIdx.x + blockIdx.y * 256;
+  const uint4 b = bias[c];
+  x += (long long)blockIdx.x * (R * 512) + c;
+  y += (long long)blockIdx.x * (R * 512) + c;
+  uint4 a[R];
+#pragma unroll
+  for (int k = 0; k < R; ++k) a[k] = __ldcs(x + k * 512);
+#pragma unroll
+  for (int k = 0; k < R; ++k) {
+    uint4 r;
+    r.x = two(a[k].x, b.x); r.y = two(a[k].y, b.y); r.z = two(a[k].z, b.z); r.w = two(a[k].w, b.w);
+    __stcs(y + k * 512, r);
+  }
+}
+__global__ void gelu_scalar(const __nv_bfloat16* __restrict__ x, const __nv_bfloat16* __restrict__ bias, __nv_bfloat16* __restrict__ y, int width) {
+  const int c = threadIdx.x;
+  const int i = blockIdx.x * width + c;
+  if (c < width)
+    y[i] = __float2bfloat16_rn(gelu(__bfloat162float(x[i]) + __bfloat162float(bias[c])));
+}
