@@ -5,9 +5,9 @@ usage: bench/llm_real_server.py BUILD_FOLDER [--agents 50] [--attempts 500] [--s
 
 The server is llama-server (GRISTMILL_LLAMA_SERVER; scripts/fetch-llama-server), the model random weights of our own
 generator, kept to the form of a reply by a grammar (tests/servers/random), and told a short protocol file, because each
-byte of a prompt is a token to its vocabulary at first. The problem is small, so that an attempt costs a moment. So the run shows that everything between an
-agent and a real server holds, and nothing about kernels. Prints wall time, attempts by outcome, and tokens by
-the server's count and by ours. Standard library only.
+byte of a prompt is a token to its vocabulary at first. The problem is small, so that an attempt costs a moment. So the
+run shows that everything between an agent and a real server holds, and nothing about kernels. Prints wall time, attempts
+by outcome, and tokens by the server's count and by ours. Standard library only.
 """
 
 import argparse

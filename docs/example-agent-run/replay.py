@@ -16,6 +16,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -68,8 +69,8 @@ def main():
     out = given.out or f"{scratch.name}/run"
     server = subprocess.Popen([given.gristmill, *header["arguments"], "--out", out],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    different = 0
-    for request in requests:
+
+    def ask(request):
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
         while True:
@@ -78,18 +79,24 @@ def main():
                 sys.exit("the server has gone")
             answer = json.loads(line)
             if answer.get("id") == request["id"]:
-                break
+                return answer
+
+    # The plain kernels had been measured when the agent first asked for them.
+    listing = next(r for r in requests if r.get("params", {}).get("name") == "list_problems")
+    for number in range(1_000_000, 1_000_600):
+        told = ask({**listing, "id": number})["result"]["structuredContent"]["problems"]
+        if all(problem["baseline_ns"] > 0 for problem in told):
+            break
+        time.sleep(0.5)
+    different = 0
+    for request in requests:
+        answer = ask(request)
         if request["method"] != "tools/call":
             continue
         name = request["params"]["name"]
         if name == "list_problems":  # How far the run has come at that moment.
             continue
         old, new = what_counts(answers[request["id"]]), what_counts(answer)
-        if name == "leaderboard":
-            # Whether a plain kernel was measured by then depends on the moment, too.
-            for told in (old, new):
-                told["structured"].pop("faster_count", None)
-                told["structured"]["problems"] = [p for p in told["structured"]["problems"] if p["attempts"] > 1]
         found = differences(name, old, new)
         for line in found[:5]:
             print(f"request {request['id']}: {line}")
