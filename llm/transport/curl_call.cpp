@@ -258,7 +258,9 @@ http_report curl_call::end_by_transfer(CURLcode code) {
                  "followed: they would carry the key to another host"
                : "");
   }
-  const std::string said = error_[0] ? error_.data() : curl_easy_strerror(code);
+  const std::string said = cut_unanswered_ ? "the connection ended before an answer"
+    : error_[0]                            ? error_.data()
+                                           : curl_easy_strerror(code);
   if (!deadlines.was_sent())
     return end(http_end::not_sent, fmt::format("{}: {}", url_.server, said));
   if (code == CURLE_OPERATION_TIMEDOUT)
@@ -363,8 +365,14 @@ int curl_call::on_resolving(void*, void*, void* self) {
 
 int curl_call::on_sending(void* self, char*, char*, int, int) {
   auto& call = *static_cast<curl_call*>(self);
-  call.deadlines.sent(call.loop_.now);
   call.touch();
+  // libcurl asks again by itself when a kept connection ends before an answer. What was sent once
+  // may be billed, so whether it is sent again is for those who count.
+  if (call.deadlines.was_sent()) {
+    call.cut_unanswered_ = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
+  call.deadlines.sent(call.loop_.now);
   return CURL_PREREQFUNC_OK;
 }
 

@@ -115,6 +115,8 @@ private:
   bool touched_ = false;
   bool news_ = false;
   bool head_told_ = false;
+  /// The connection ended before an answer, and libcurl wanted to send the request again.
+  bool cut_unanswered_ = false;
   std::string too_large_;
   std::array<char, CURL_ERROR_SIZE> error_{};
 };

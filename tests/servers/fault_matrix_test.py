@@ -132,11 +132,7 @@ class one_after_another(scratch_case):
                    "503_slow_down", "503_loading"])
 
     def test_errors_of_servers_and_gateways(self):
-        self.meet(["500", "409", "502_html", "408"])
-
-    def test_connections_that_are_cut_before_any_answer(self):
-        # On a connection that was kept through other faults libcurl 7.88 may ask again by itself (docs/model-transport.md).
-        self.meet(["reset_at_once", "not_http"])
+        self.meet(["500", "409", "502_html", "408", "reset_at_once", "not_http"])
 
     def test_success_that_is_none(self):
         self.meet(["200_error_json", "200_error_text", "200_html", "200_empty", "204", "wrong_content_type", "empty_stop",

@@ -1,5 +1,6 @@
 #include "tests/llm/transport/port_fixture.hpp"
 
+#include <atomic>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -128,6 +129,25 @@ TEST_CASE("a connection that is closed before an answer was sent, and perhaps bi
   const auto got = s.run(s.call());
   CHECK(got.how == http_end::cut_off);
   CHECK(got.status == 0);
+}
+
+TEST_CASE(
+  "a request is sent once: one that a kept connection has swallowed is not sent again behind "
+  "our back") {
+  std::atomic<int> requests{0};
+  served s([&requests](test_connection& client) {
+    client.read();
+    ++requests;
+    client.answer("200 OK", "", "{}");
+    if (!client.read()) // The next one comes on the same connection, and is cut off.
+      return;
+    ++requests;
+  });
+  CHECK(s.run(s.call()).how == http_end::complete);
+  auto second = s.call();
+  second.id = 77;
+  CHECK(s.run(second).how == http_end::cut_off);
+  CHECK(requests == 2);
 }
 
 TEST_CASE("a stream that is cut in the middle keeps its whole events and loses the half one") {
