@@ -136,7 +136,8 @@ TEST_CASE(
   "our back") {
   std::atomic<int> requests{0};
   served s([&requests](test_connection& client) {
-    client.read();
+    if (!client.read()) // libcurl has connected again by the time it is told not to send.
+      return;
     ++requests;
     client.answer("200 OK", "", "{}");
     if (!client.read()) // The next one comes on the same connection, and is cut off.
