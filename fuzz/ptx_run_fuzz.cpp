@@ -27,6 +27,8 @@ ending run(const std::shared_ptr<const ptx::module>& code, const ptx::entry_info
   what.entry = entry.name;
   what.grid = {2, 1, 1};
   what.block = {entry.max_threads != 0 && entry.max_threads < 64 ? entry.max_threads : 64, 1, 1};
+  if (entry.required_block[0] != 0 && entry.max_threads <= 64)
+    what.block = entry.required_block;
   if (entry.cluster[0] > 1)
     what.grid[0] = entry.cluster[0];
   what.dynamic_shared = 1024;

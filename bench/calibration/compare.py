@@ -2,18 +2,26 @@
 """Sets the mock's modelled times against measured ones.
 
 usage: compare.py MEASURED.csv MODELLED.csv [--split split.toml] [--flush official|clean|warm] [--pairs]
-                  [--by class|family] [--csv OUT.csv]
+                  [--by class|family] [--part open|held_out|sealed] [--without-families] [--errors] [--csv OUT.csv]
+       compare.py --rank VARIANTS.csv MODELLED.csv
 
-MEASURED.csv is kernels.csv of run_on_device.sh, MODELLED.csv what `gristmill-bench-corpus mock` prints. For each
-class (or family) and for each part of the split prints exp(mean |ln(modelled / measured)|): 1.10 means "off by
-10 % on average, in either direction". With --pairs also how well the modelled order agrees with the measured one
-among the settings of a folder: Kendall's tau over pairs that differ by more than 3 %, and how much slower the
-setting is that the model would choose. Exit code 0, or 2 for files that cannot be read.
+MEASURED.csv is kernels.csv (or sealed.csv) of run_on_device.sh, MODELLED.csv what `gristmill-bench-corpus mock`
+prints. For each class (or family) and for each part of the split prints exp(mean |ln(modelled / measured)|): 1.10
+means "off by 10 % on average, in either direction". With --pairs also how well the modelled order agrees with the
+measured one among the settings of a folder: Kendall's tau over pairs that differ by more than 3 %, and how much
+slower the setting is that the model would choose. --without-families prints the score of all kernels but those of
+one family, for each family: no constant is fitted to a kernel, so what changes is what that family hides. --errors
+prints the list `errors` of a GPU's data file.
+
+--rank does the same for the points of our templates: VARIANTS.csv is what `run_on_device.sh OUT templates` wrote,
+MODELLED.csv what `gristmill-bench-corpus mock templates` prints. Exit code 0, or 2 for files that cannot be read.
 """
 
 import argparse
 import csv
+import json
 import math
+import statistics
 import sys
 import tomllib
 from pathlib import Path
@@ -85,8 +93,56 @@ def table(title, groups):
     print(f"{'all':<22} {len(every):>7} {score(every):>8.3f} {bias(every):>7.3f}\n")
 
 
+def rank(measured_path, modelled_path):
+    """How well the model puts the points of each template in order."""
+    modelled = read_modelled(modelled_path)
+    templates, missing = {}, []
+    with open(measured_path, newline="") as file:
+        for row in csv.DictReader(file):
+            model = modelled.get(row["name"])
+            if model is None or not model["modelled_us"]:
+                missing.append(row["name"])
+                continue
+            templates.setdefault(row["family"], []).append(
+                (row["name"], float(model["modelled_us"]), float(row["median_us"]), float(row["mean_magnitude"])))
+    if not templates:
+        raise ValueError("the files have no variant in common")
+    print(f"modelled: {'; '.join(sorted({row['label'] for row in modelled.values()}))}\nmeasured: {measured_path}\n")
+    print(f"{'template':<18} {'points':>6} {'span':>6} {'tau':>6} {'regret':>8} {'factor':>7} {'bias':>6}  chosen, best")
+    for name, rows in sorted(templates.items()):
+        middle = statistics.median(row[3] for row in rows)
+        odd = [row[0] for row in rows if abs(row[3] - middle) > 0.01 * middle]
+        if odd:
+            print(f"left out, other numbers than the rest: {' '.join(odd)}", file=sys.stderr)
+        rows = [row for row in rows if row[0] not in odd]
+        pairs = [(m, r) for _, m, r, _ in rows]
+        tau, regret = order(pairs)
+        chosen, best = min(rows, key=lambda row: row[1]), min(rows, key=lambda row: row[2])
+        span = max(r for _, r in pairs) / best[2]
+        print(f"{name:<18} {len(rows):>6} {span:>6.1f} {tau:>+6.2f} {regret * 100:>6.1f} % {score(pairs):>7.3f}"
+              f" {bias(pairs):>6.2f}  {chosen[0].split('.', 1)[1]}, {best[0].split('.', 1)[1]}")
+    if missing:
+        print(f"no modelled time ({len(missing)}): {' '.join(missing)}")
+
+
+def without_families(rows):
+    """rows: (family, modelled, measured)."""
+    every = score([(m, r) for _, m, r in rows])
+    print(f"score without a family (all: {every:.3f})")
+    for family in sorted({row[0] for row in rows}):
+        inside = [(m, r) for f, m, r in rows if f == family]
+        rest = [(m, r) for f, m, r in rows if f != family]
+        if rest:
+            print(f"  {family:<20} {len(inside):>3} kernels, {score(inside):.3f} inside, {score(rest):.3f} without")
+    print()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rank", action="store_true")
+    parser.add_argument("--part", choices=["open", "held_out", "sealed"])
+    parser.add_argument("--without-families", action="store_true")
+    parser.add_argument("--errors", action="store_true")
     parser.add_argument("measured", type=Path)
     parser.add_argument("modelled", type=Path)
     parser.add_argument("--split", type=Path, default=Path(__file__).with_name("split.toml"))
@@ -95,6 +151,13 @@ def main():
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
+    if arguments.rank:
+        try:
+            rank(arguments.measured, arguments.modelled)
+        except (OSError, KeyError, ValueError) as why:
+            print(f"compare.py: {why}", file=sys.stderr)
+            return 2
+        return 0
     try:
         measured = read_measured(arguments.measured, arguments.flush)
         modelled = read_modelled(arguments.modelled)
@@ -111,6 +174,8 @@ def main():
             continue
         m, r = float(model["modelled_us"]), float(row["median_us"])
         part = part_of(split, name, row["family"])
+        if arguments.part and part != arguments.part:
+            continue
         groups.setdefault(row[arguments.by], []).append((name, m, r))
         parts.setdefault(part, []).append((name, m, r))
         folders.setdefault(name.split(".")[0], []).append((m, r))
@@ -131,6 +196,12 @@ def main():
                 tau, regret = order(pairs)
                 print(f"{folder:<22} {len(pairs)} settings, tau {tau:+.2f}, regret {regret * 100:.1f} %")
         print()
+    if arguments.without_families:
+        without_families([(row[1], float(row[5]), float(row[4])) for row in rows])
+    if arguments.errors:
+        every = [(m, r) for group in parts.values() for _, m, r in group]
+        errors = [("all", every)] + [(key, [(m, r) for _, m, r in group]) for key, group in sorted(groups.items())]
+        print(json.dumps([{"class": key, "factor": round(score(pairs), 3), "kernels": len(pairs)} for key, pairs in errors]))
     if missing:
         print(f"no modelled time ({len(missing)}): {' '.join(missing)}")
     if arguments.csv:

@@ -1,14 +1,24 @@
-// The corpus of device kernels as one flat text, and the mock's times of it.
+// The corpus of device kernels and the points of our templates as one flat text, and the mock's
+// times of them.
 //
-//   gristmill-bench-corpus resolve CORPUS_FOLDER          corpus.txt to the standard output
-//   gristmill-bench-corpus mock CORPUS_FOLDER [NAME…]     modelled times as CSV, one row a kernel
+//   gristmill-bench-corpus resolve CORPUS                corpus.txt to the standard output
+//   gristmill-bench-corpus write CORPUS FOLDER           corpus.txt and a source NAME.cu each
+//   gristmill-bench-corpus mock CORPUS [NAME…]           modelled times as CSV, one row a kernel
+//   gristmill-bench-corpus counts CORPUS [NAME…]         what they rest on, one line of JSON a
+//   kernel
+//
+// CORPUS is tests/corpus/device_kernels, or `templates`: the points of kernels/ that a search has
+// to put in order. NAME is a kernel, or a folder or problem: all of that.
 
 #include "bench/calibration/corpus_problem.hpp"
+#include "bench/calibration/counts_json.hpp"
 #include "bench/calibration/mock_call.hpp"
+#include "bench/calibration/variants.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <fstream>
 #include <sstream>
 
 namespace {
@@ -16,10 +26,15 @@ namespace {
 using namespace gristmill;
 using namespace gristmill::calibration;
 
+// Of one template.
+constexpr size_t variants_each = 36;
+
 int usage() {
   fmt::print(stderr,
-    "usage: gristmill-bench-corpus resolve CORPUS_FOLDER\n"
-    "       gristmill-bench-corpus mock CORPUS_FOLDER [NAME...]\n");
+    "usage: gristmill-bench-corpus resolve CORPUS\n"
+    "       gristmill-bench-corpus write CORPUS FOLDER\n"
+    "       gristmill-bench-corpus mock|counts CORPUS [NAME...]\n"
+    "CORPUS: tests/corpus/device_kernels, or: templates\n");
   return 2;
 }
 
@@ -30,30 +45,65 @@ std::string quoted(std::string text) {
   return "\"" + text + "\"";
 }
 
-int print_times(const std::vector<corpus_kernel>& kernels, const std::vector<std::string>& wanted) {
+std::string as_csv(const corpus_case& of, const result<call_time>& time, const std::string& label) {
+  std::string terms;
+  if (time)
+    for (const time_term& term : time->terms)
+      terms += fmt::format(
+        "{}{}={:.3f}", terms.empty() ? "" : " ", term.name, static_cast<double>(term.ns) / 1e3);
+  return fmt::format("{},{},{},{},{},{},{},{}\n", of.name, of.family, of.kind,
+    time ? fmt::format("{:.3f}", static_cast<double>(time->ns) / 1e3) : "", time ? time->bound : "",
+    terms, quoted(label), time ? "" : quoted(time.error().what.substr(0, 200)));
+}
+
+int print_times(
+  const std::vector<corpus_kernel>& kernels, const std::vector<std::string>& wanted, bool counts) {
   std::istringstream text(corpus_text(kernels));
   const std::vector<corpus_case> cases = parse_corpus(text);
-  auto bench = make_mock_caller();
-  if (!bench) {
-    fmt::print(stderr, "gristmill-bench-corpus: {}\n", bench.error().what);
+  const auto gpu = profile("h200");
+  std::vector<std::string> launches;
+  auto bench = make_mock_caller(
+    [&](const ptx::entry_info& entry, const sample& taken, const launch_time& time) {
+      launches.push_back(counts_json(*gpu, entry, taken, time));
+    });
+  if (!bench || !gpu) {
+    fmt::print(
+      stderr, "gristmill-bench-corpus: {}\n", !gpu ? gpu.error().what : bench.error().what);
     return 1;
   }
-  fmt::print("name,family,class,modelled_us,bound,terms,label,why_not\n");
+  if (!counts)
+    fmt::print("name,family,class,modelled_us,bound,terms,label,why_not\n");
   for (size_t i = 0; i < kernels.size(); ++i) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), kernels[i].name) == wanted.end())
+    const auto is = [&](const std::string& name) {
+      return name == kernels[i].name || name == kernels[i].folder;
+    };
+    if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is))
       continue;
+    launches.clear();
     const auto time = (*bench)->time(kernels[i], cases[i]);
-    std::string terms;
-    if (time)
-      for (const time_term& term : time->terms)
-        terms += fmt::format("{}{}={:.3f}", terms.empty() ? "" : " ", term.name, term.ns / 1e3);
-    fmt::print("{},{},{},{},{},{},{},{}\n", kernels[i].name, cases[i].family, cases[i].kind,
-      time ? fmt::format("{:.3f}", static_cast<double>(time->ns) / 1e3) : "",
-      time ? time->bound : "", terms, quoted((*bench)->label()),
-      time ? "" : quoted(time.error().what.substr(0, 200)));
+    if (!counts)
+      fmt::print("{}", as_csv(cases[i], time, (*bench)->label()));
+    else
+      fmt::print("{{\"name\": \"{}\", \"family\": \"{}\", \"class\": \"{}\", \"ns\": {}, "
+                 "\"launches\": [{}]}}\n",
+        cases[i].name, cases[i].family, cases[i].kind, time ? fmt::to_string(time->ns) : "null",
+        fmt::join(launches, ", "));
     std::fflush(stdout);
   }
   return 0;
+}
+
+int write_all(const std::vector<corpus_kernel>& kernels, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::ofstream(folder / "corpus.txt") << corpus_text(kernels);
+  bool fine = std::filesystem::exists(folder / "corpus.txt", error);
+  for (const corpus_kernel& kernel : kernels)
+    fine =
+      static_cast<bool>(std::ofstream(folder / (kernel.name + ".cu")) << kernel.source) && fine;
+  if (!fine)
+    fmt::print(stderr, "gristmill-bench-corpus: {} cannot be written\n", folder.string());
+  return fine ? 0 : 1;
 }
 
 } // namespace
@@ -61,8 +111,9 @@ int print_times(const std::vector<corpus_kernel>& kernels, const std::vector<std
 int main(int argc, char** argv) {
   if (argc < 3)
     return usage();
-  const std::string verb = argv[1];
-  const auto kernels = load_corpus(argv[2]);
+  const std::string verb = argv[1], corpus = argv[2];
+  const auto kernels =
+    corpus == "templates" ? template_variants({}, variants_each) : load_corpus(corpus);
   if (!kernels) {
     fmt::print(stderr, "gristmill-bench-corpus: {}\n", kernels.error().what);
     return 2;
@@ -71,7 +122,9 @@ int main(int argc, char** argv) {
     fmt::print("{}", corpus_text(*kernels));
     return 0;
   }
-  if (verb == "mock")
-    return print_times(*kernels, std::vector<std::string>(argv + 3, argv + argc));
+  if (verb == "write" && argc == 4)
+    return write_all(*kernels, argv[3]);
+  if (verb == "mock" || verb == "counts")
+    return print_times(*kernels, std::vector<std::string>(argv + 3, argv + argc), verb == "counts");
   return usage();
 }

@@ -120,8 +120,8 @@ std::string step_lines(const resolved_step& step) {
     step.cooperative ? 1 : 0);
 }
 
-result<std::string> size_lines(const problem_file& problem, const std::string& which,
-  const axis_values& axes, const resolved_workload& work, const std::vector<map_use>& maps) {
+result<std::string> lines_of_size(const std::string& which, const axis_values& axes,
+  const resolved_workload& work, const std::vector<map_use>& maps, const fill_of_input& fill_text) {
   std::string out = fmt::format("size {}\n", which);
   for (const auto& [axis_name, value] : axes)
     out += fmt::format("axis {} {}\n", axis_name, value);
@@ -137,7 +137,7 @@ result<std::string> size_lines(const problem_file& problem, const std::string& w
                     : "scratch",
       buffer.name, name(buffer.type), buffer.bytes, elements);
     if (is_input) {
-      const auto fill = fill_text(problem, buffer.name, axes);
+      const auto fill = fill_text(buffer.name);
       if (!fill)
         return pass(fill);
       out += " " + *fill;
@@ -205,7 +205,8 @@ result<corpus_kernel> load_plan(
     if (!bound)
       return fail(
         errc::invalid_input, fmt::format("{}: {}: {}", path.string(), which, bound.error().what));
-    const auto lines = size_lines(problem, which, *axes, *bound, maps);
+    const auto lines = lines_of_size(which, *axes, *bound, maps,
+      [&](const std::string& input) { return fill_text(problem, input, *axes); });
     if (!lines)
       return fail(errc::invalid_input, fmt::format("{}: {}", path.string(), lines.error().what));
     out.lines += *lines;
@@ -270,6 +271,11 @@ result<std::vector<corpus_kernel>> load_corpus(const fs::path& folder) {
     return fail(errc::invalid_input, fmt::format("{}: {}", folder.string(), wrong.what()));
   }
   return out;
+}
+
+result<std::string> size_lines(const std::string& which, const axis_values& axes,
+  const resolved_workload& work, const fill_of_input& fill) {
+  return lines_of_size(which, axes, work, {}, fill);
 }
 
 std::string corpus_text(const std::vector<corpus_kernel>& kernels) {

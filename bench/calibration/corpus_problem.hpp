@@ -5,6 +5,7 @@
 #include "protocol/resolve.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,13 @@ result<std::vector<corpus_kernel>> load_corpus(const std::filesystem::path& fold
 
 /// The whole text of corpus.txt.
 std::string corpus_text(const std::vector<corpus_kernel>& kernels);
+
+/// How an input is drawn, as `case_buffer::fill` has it: "uniform 1".
+using fill_of_input = std::function<result<std::string>(const std::string& input)>;
+
+/// The lines of corpus.txt for one size ("small", "large") of a kernel without tensor maps.
+result<std::string> size_lines(const std::string& which, const axis_values& axes,
+  const resolved_workload& work, const fill_of_input& fill);
 
 /// The facts of the GPU that the corpus is bound to: an H200.
 device_facts corpus_device();

@@ -7,9 +7,11 @@
 //   harness check-all CORPUS CUBINS           all of them, sealed ones too, a process each
 //   harness time CORPUS CUBINS OUT SECONDS    rows in OUT/kernels.csv, samples in
 //   OUT/kernel_samples.csv
+//   harness sealed CORPUS CUBINS OUT SECONDS  the same for the sealed kernels: OUT/sealed.csv
+//   harness rank CORPUS CUBINS OUT SECONDS    points of templates in OUT/variants.csv
 //
 // `time` leaves sealed kernels out. Each kernel runs in a process of its own with a limit, so that
-// a fault ends only itself. Exit code 0 when everything was right, 1 when something was wrong.
+// a fault ends only itself; `rank` has a process for each problem. Exit code 0 when everything was right, 1 when something was wrong.
 
 #include "bench/calibration/measure.cuh"
 #include "bench/calibration/references.hpp"
@@ -31,6 +33,7 @@ using namespace gristmill::calibration;
 
 constexpr int least_samples = 21, most_samples = 41;
 constexpr double seconds_a_kind = 0.35;
+constexpr sample_limits ranking_limits{11, 15, 0.05, 0.02};
 
 __global__ void fill_input(
   char dtype, uint8_t* to, fill_kind fill, double value, uint64_t elements, uint64_t stream) {
@@ -80,6 +83,14 @@ public:
     }
   }
 
+  bound_call(const bound_call&) = delete;
+  bound_call& operator=(const bound_call&) = delete;
+  ~bound_call() {
+    for (void* p : memory_)
+      cudaFree(p);
+    cudaLibraryUnload(library_);
+  }
+
   /// Inputs as everywhere: small ones by the CPU, so that mock and GPU see the same bytes.
   void fill(bool on_device) {
     for (size_t i = 0; i < size_.buffers.size(); ++i) {
@@ -124,6 +135,25 @@ public:
       if (size_.buffers[i].kind == case_buffer::role::output)
         return i;
     throw std::runtime_error("a case without output");
+  }
+
+  /// Mean magnitude of some 200,000 elements spread over the output: variants that compute the same
+  /// agree in it.
+  double mean_magnitude() const {
+    const case_buffer& b = size_.buffers[output_place()];
+    const auto* from = static_cast<const uint8_t*>(memory_[output_place()]);
+    const uint64_t width = b.bytes / b.elements;
+    const uint64_t run = std::min<uint64_t>(b.elements, 4096), runs = b.elements > run ? 50 : 1;
+    double sum = 0;
+    for (uint64_t i = 0; i < runs; ++i) {
+      const uint64_t first = runs == 1 ? 0 : (b.elements - run) / (runs - 1) * i;
+      std::vector<uint8_t> bytes(run * width);
+      CALIBRATION_CUDA(
+        cudaMemcpy(bytes.data(), from + first * width, bytes.size(), cudaMemcpyDeviceToHost));
+      for (const double v : as_doubles(b.dtype, bytes))
+        sum += std::fabs(v);
+    }
+    return sum / static_cast<double>(run * runs);
   }
 
   numbers output() const {
@@ -284,8 +314,9 @@ std::string check_small(const corpus_case& of, const std::string& cubins, double
   return text;
 }
 
-/// One line of kernels.csv and kernel_samples.csv for each flush kind.
-std::string time_large(const corpus_case& of, const std::string& cubins, const std::string& out) {
+/// One line of OUT/TABLE.csv and OUT/TABLE_samples.csv for each flush kind.
+std::string time_large(const corpus_case& of, const std::string& cubins, const std::string& out,
+  const std::string& table, const std::string& samples_table) {
   double worst = 0;
   const std::string wrong = check_small(of, cubins, worst);
   measuring_tools tools;
@@ -313,9 +344,48 @@ std::string time_large(const corpus_case& of, const std::string& cubins, const s
     }
     samples += "\n";
   }
-  std::ofstream(out + "/kernels.csv", std::ios::app) << rows;
-  std::ofstream(out + "/kernel_samples.csv", std::ios::app) << samples;
+  std::ofstream(out + "/" + table, std::ios::app) << rows;
+  std::ofstream(out + "/" + samples_table, std::ios::app) << samples;
   return wrong;
+}
+
+/// One line of variants.csv. There is no reference: the magnitude is compared with the others'.
+void rank_large(
+  const corpus_case& of, const std::string& cubins, const std::string& out, measuring_tools& tools) {
+  bound_call call(of, of.large, cubins);
+  call.fill(true);
+  call.run(tools.stream);
+  CALIBRATION_CUDA(cudaStreamSynchronize(tools.stream));
+  const double magnitude = call.mean_magnitude();
+  const timing t = measure([&] { call.run(tools.stream); },
+    static_cast<int>(of.large.steps.size()), flush_kind::clean, tools, ranking_limits);
+  char row[1200];
+  std::snprintf(row, sizeof row, "%s,%s,%s,clean,%.3f,%.3f,%.3f,%.3f,%zu,%.1f,%.1f,%.6g,%s\n",
+    of.name.c_str(), of.family.c_str(), of.kind.c_str(), t.median_us, t.mad_us, t.least_us,
+    t.most_us, t.samples_us.size(), t.mhz_before, t.mhz_after, magnitude,
+    call.resources().c_str());
+  std::ofstream(out + "/variants.csv", std::ios::app) << row;
+}
+
+/// All variants of a problem in one process; whether they all ran.
+bool rank_problem(const std::vector<corpus_case>& all, const std::string& problem,
+  const std::string& cubins, const std::string& out) {
+  return in_own_process(
+    [&] {
+      measuring_tools tools;
+      int bad = 0;
+      for (const corpus_case& one : all)
+        if (one.folder == problem)
+          try {
+            rank_large(one, cubins, out, tools);
+          } catch (const std::exception& e) {
+            std::printf("FAILED %s: %s\n", one.name.c_str(), e.what());
+            std::fflush(stdout);
+            ++bad;
+          }
+      return bad == 0 ? 0 : 1;
+    },
+    problem, 60);
 }
 
 template <class Work>
@@ -359,13 +429,13 @@ int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   const int wanted = verb == "dry-run" || verb == "check-all" ? 4
     : verb == "check" || verb == "once"                       ? 5
-    : verb == "time"                                          ? 6
+    : verb == "time" || verb == "sealed" || verb == "rank"    ? 6
                                                               : -1;
   if (argc != wanted) {
     std::fprintf(stderr,
       "usage: harness dry-run|check-all CORPUS CUBINS\n"
       "       harness check|once CORPUS CUBINS NAME\n"
-      "       harness time CORPUS CUBINS OUT SECONDS\n");
+      "       harness time|sealed|rank CORPUS CUBINS OUT SECONDS\n");
     return 2;
   }
   std::vector<corpus_case> all;
@@ -400,18 +470,42 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "harness: no kernel %s\n", argv[4]);
     return 2;
   }
-  if (verb == "time") {
-    std::ofstream(std::string(argv[4]) + "/kernels.csv")
+  const bool timed = verb == "time" || verb == "sealed";
+  const std::string table = verb == "sealed" ? "sealed.csv" : "kernels.csv";
+  const std::string samples = verb == "sealed" ? "sealed_samples.csv" : "kernel_samples.csv";
+  if (timed) {
+    std::ofstream(std::string(argv[4]) + "/" + table)
       << "name,family,class,flush,median_us,mad_us,min_us,max_us,samples,per_call_us,"
          "event_overhead_us,repeat,mhz_before,mhz_after,worst_error,verdict,unsteady_words,"
          "resources,unix_time\n";
-    std::ofstream(std::string(argv[4]) + "/kernel_samples.csv") << "";
+    std::ofstream(std::string(argv[4]) + "/" + samples) << "";
   }
-  const double limit = verb == "time" ? std::atof(argv[5]) : 540;
+  if (verb == "rank")
+    std::ofstream(std::string(argv[4]) + "/variants.csv")
+      << "name,family,class,flush,median_us,mad_us,min_us,max_us,samples,mhz_before,mhz_after,"
+         "mean_magnitude,resources\n";
+  const double limit = timed || verb == "rank" ? std::atof(argv[5]) : 540;
   int bad = 0, ran = 0, left = 0;
   const auto begin = std::chrono::steady_clock::now();
+  if (verb == "rank") {
+    std::string last;
+    for (const corpus_case& one : all) {
+      if (one.folder == last)
+        continue;
+      last = one.folder;
+      if (seconds_since(begin) > limit) {
+        ++left;
+        continue;
+      }
+      ++ran;
+      bad += rank_problem(all, last, cubins, argv[4]) ? 0 : 1;
+    }
+    std::printf("rank: %d problems ran, %d not in order, %d left out for time, %.0f s\n", ran, bad,
+      left, seconds_since(begin));
+    return bad == 0 && left == 0 ? 0 : 1;
+  }
   for (const corpus_case& one : all) {
-    if (verb == "time" && one.family == "sealed")
+    if (timed && (one.family == "sealed") != (verb == "sealed"))
       continue;
     if (seconds_since(begin) > limit) {
       ++left;
@@ -423,8 +517,8 @@ int main(int argc, char** argv) {
         return guarded(
           [&]() -> std::string {
             double worst = 0;
-            return verb == "time" ? time_large(one, cubins, argv[4])
-                                  : check_small(one, cubins, worst);
+            return timed ? time_large(one, cubins, argv[4], table, samples)
+                         : check_small(one, cubins, worst);
           },
           one.name);
       },

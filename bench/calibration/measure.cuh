@@ -151,6 +151,8 @@ struct timing {
 struct sample_limits {
   int least = 21, most = 41;
   double seconds = 0.5;
+  /// Of warming up.
+  double warm_seconds = 0.1;
 };
 
 inline double median_of(std::vector<double> values) {
@@ -177,13 +179,13 @@ inline double one_sample(const std::function<void()>& call, int steps, int times
   return static_cast<double>(ms) * 1e3;
 }
 
-/// `call` enqueues on the tools' stream `steps` operations. Warm-up goes by time: at least 0.1 s.
+/// `call` enqueues on the tools' stream `steps` operations. Warm-up goes by time.
 inline timing measure(const std::function<void()>& call, int steps, flush_kind kind,
   measuring_tools& tools, const sample_limits& limits) {
   timing out;
   const auto start = std::chrono::steady_clock::now();
   double last = 0;
-  for (int i = 0; i < 3 || seconds_since(start) < 0.1; ++i)
+  for (int i = 0; i < 3 || seconds_since(start) < limits.warm_seconds; ++i)
     last = one_sample(call, steps, 1, kind, tools);
   out.mhz_before = tools.mhz();
   const auto begin = std::chrono::steady_clock::now();

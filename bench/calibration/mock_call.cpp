@@ -43,10 +43,12 @@ private:
 
 class clang_mock_caller final : public mock_caller {
 public:
-  clang_mock_caller(clang_command clang, gpu_profile gpu)
+  clang_mock_caller(clang_command clang, gpu_profile gpu,
+    std::function<void(const ptx::entry_info&, const sample&, const launch_time&)> timed)
     : clang_(std::move(clang)), gpu_(make_mock_device({.profile = std::move(gpu),
                                   .instruction_limit = instruction_limit,
-                                  .clock = {.instruction_limit = timed_instruction_limit}})) {}
+                                  .clock = {.instruction_limit = timed_instruction_limit},
+                                  .timed = std::move(timed)})) {}
 
   std::string label() const override { return gpu_->properties().time_label; }
 
@@ -216,7 +218,8 @@ private:
 
 } // namespace
 
-result<std::unique_ptr<mock_caller>> make_mock_caller() {
+result<std::unique_ptr<mock_caller>> make_mock_caller(
+  std::function<void(const ptx::entry_info&, const sample&, const launch_time&)> timed) {
   const char* path = std::getenv("PATH");
   auto clang = find_clang(path == nullptr ? "" : path);
   if (!clang)
@@ -224,7 +227,7 @@ result<std::unique_ptr<mock_caller>> make_mock_caller() {
   auto gpu = profile("h200");
   if (!gpu)
     return pass(gpu);
-  return std::make_unique<clang_mock_caller>(std::move(*clang), std::move(*gpu));
+  return std::make_unique<clang_mock_caller>(std::move(*clang), std::move(*gpu), std::move(timed));
 }
 
 std::vector<std::vector<uint8_t>> small_inputs(const corpus_case& of) {

@@ -3,8 +3,10 @@
 #include "bench/calibration/corpus_case.hpp"
 #include "bench/calibration/corpus_problem.hpp"
 #include "gpu/device.hpp"
+#include "gpu/mock/clock.hpp"
 #include "messages/measure.hpp"
 
+#include <functional>
 #include <memory>
 
 namespace gristmill::calibration {
@@ -23,8 +25,9 @@ public:
   virtual std::string label() const = 0;
 };
 
-/// Fails when this machine has no clang-19.
-result<std::unique_ptr<mock_caller>> make_mock_caller();
+/// Fails when this machine has no clang-19. `timed` is called for each launch that was timed.
+result<std::unique_ptr<mock_caller>> make_mock_caller(
+  std::function<void(const ptx::entry_info&, const sample&, const launch_time&)> timed = {});
 
 /// The inputs of a case at its small size, in order, as raw bytes.
 std::vector<std::vector<uint8_t>> small_inputs(const corpus_case& of);

@@ -2,9 +2,11 @@
 # Measures a real GPU for the calibration of the mock's clock: bench/calibration/run_on_device.sh OUT [PHASE...]
 #
 # Run from the root of the source tree. Phases, in this order when none is named: build probes kernels
-# sanitizer ncu. `build` is done by itself when something is missing. Results go to OUT: probes.csv,
+# sanitizer ncu. `build` is done by itself when something is missing. By name only: `sealed` times the
+# kernels that `kernels` leaves out (once, after the model is frozen), `templates` the points of our own
+# templates that `gristmill-bench-corpus write templates FOLDER` wrote (CALIBRATION_TEMPLATES). Results go to OUT: probes.csv,
 # kernels.csv, kernel_samples.csv, sanitizer.csv, ncu.csv, gpu.csv (clocks, power, temperature while it ran),
-# machine.txt, log.txt. Needs nvcc and nvidia-smi; for the last two phases compute-sanitizer, and ncu with python3.
+# machine.txt, log.txt, sealed.csv, variants.csv. Needs nvcc and nvidia-smi; for the last two phases compute-sanitizer, and ncu with python3.
 # Changes no setting of the GPU. Limits in seconds by KERNELS_SECONDS (235), SANITIZER_SECONDS (480), NCU_SECONDS (480).
 set -u
 if [ $# -lt 1 ] || [ ! -f bench/calibration/corpus.txt ]; then
@@ -73,6 +75,24 @@ kernels() {
   timeout $((${KERNELS_SECONDS:-235} + 45)) "$built/harness" time "$corpus" "$cubins" "$out" "${KERNELS_SECONDS:-235}" 2>&1 | tee -a "$log"
 }
 
+sealed() {
+  timeout 120 "$built/harness" sealed "$corpus" "$cubins" "$out" 90 2>&1 | tee -a "$log"
+}
+
+templates() {
+  local begin=$SECONDS from=${CALIBRATION_TEMPLATES:-build/calibration/templates} to=$built/template_cubins
+  if [ ! -f "$from/corpus.txt" ]; then
+    say "templates: no $from/corpus.txt"; failures=1; return
+  fi
+  mkdir -p "$to"
+  awk '$1=="kernel"{n=$2; d[n]=""; order[++k]=n} $1=="define"{d[n]=d[n]" -D"$2"="$3}
+       END{for(i=1;i<=k;++i)print order[i] d[order[i]]}' "$from/corpus.txt" | while read -r name defines; do
+    [ -s "$to/$name.cubin" ] || echo "nvcc -std=c++20 -O3 -cubin ${target[*]} $defines -o $to/$name.cubin $from/$name.cu >$built/logs/$name.txt 2>&1 || echo no cubin: $name"
+  done | xargs -P "$jobs" -d '\n' -I{} bash -c '{}' | tee -a "$log"
+  say "templates: $(ls "$to" | wc -l) cubins of $(grep -c ^kernel "$from/corpus.txt"), $((SECONDS - begin)) s"
+  timeout 200 "$built/harness" rank "$from/corpus.txt" "$to" "$out" "${TEMPLATES_SECONDS:-120}" 2>&1 | tee -a "$log"
+}
+
 sanitizer() {
   if ! command -v compute-sanitizer >/dev/null; then
     say "sanitizer: no compute-sanitizer here"; failures=1; return
@@ -138,6 +158,8 @@ for phase in $phases; do
     build) build ;;
     probes) probes ;;
     kernels) kernels ;;
+    sealed) sealed ;;
+    templates) templates ;;
     sanitizer) sanitizer ;;
     ncu) ncu_phase ;;
     *) echo "run_on_device.sh: no phase $phase" >&2; exit 2 ;;

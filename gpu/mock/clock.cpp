@@ -14,27 +14,30 @@ using ptx::category;
 
 // A sector is what the memory system moves at least.
 constexpr double sector_bytes = 32;
+// The carve-out of shared memory leaves L1 this much at least.
+constexpr uint64_t least_l1_bytes = 16 << 10;
 
 uint64_t rounded_up(uint64_t value, uint64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// The exponent of the soft maximum. Newton's iteration instead of std::pow, whose last bit is the
-// library's own; the scale keeps the powers far from the ends of a double.
-double five_norm(const std::vector<double>& values) {
+// The soft maximum: units of a GPU overlap, but the more of them are nearly full, the less.
+// Newton's iteration instead of std::pow, whose last bit is the library's own; the scale keeps the
+// powers far from the ends of a double.
+double four_norm(const std::vector<double>& values) {
   const double largest = *std::max_element(values.begin(), values.end());
   if (largest <= 0)
     return 0;
   double sum = 0;
   for (const double value : values) {
     const double x = value / largest;
-    sum += x * x * x * x * x;
+    sum += x * x * x * x;
   }
   // sum lies in [1, n]: from above, the iteration falls monotonically to the root.
   double root = sum;
   for (int i = 0; i < 64; ++i) {
-    const double p = root * root * root * root;
-    const double next = root - (root * p - sum) / (5 * p);
+    const double cube = root * root * root;
+    const double next = root - (root * cube - sum) / (4 * cube);
     if (next >= root)
       break;
     root = next;
@@ -56,11 +59,84 @@ void finish(launch_time& time, const gpu_profile& gpu) {
       time.bound = term.name;
     }
   }
-  time.ns = gpu.launch_ns + to_ns(five_norm(values));
+  time.ns = gpu.launch_ns + to_ns(four_norm(values));
   // A kernel that does next to nothing is all launch cost.
   if (largest < static_cast<double>(gpu.launch_ns))
     time.bound = "launch";
   time.terms.push_back({"launch", static_cast<double>(gpu.launch_ns)});
+}
+
+double number(uint64_t count) {
+  return static_cast<double>(count);
+}
+
+/// Sectors that requests to L2 read.
+double read_sectors(const ptx::counts& done) {
+  return number(done.l2_sectors - done.l2_write_sectors - done[category::atomic_global].sectors);
+}
+
+/// Of the sample. Reads and writes go through wires of their own.
+double l2_ns(const gpu_profile& gpu, const sample& of) {
+  const ptx::counts& done = of.counts;
+  // TB/s are kB/ns.
+  const double sector_ns = sector_bytes / (gpu.l2_tb_per_s * 1e3);
+  const double past_l1 = read_sectors(done);
+  const double asked = number(done.l1_hits) + past_l1;
+  // One block at a time found less in L1 than all of a multiprocessor find together.
+  const double left =
+    of.l1_share > 0 && past_l1 > 0 ? std::min(1.0, (1 - of.l1_share) * asked / past_l1) : 1;
+  const double read = left
+    * std::max(past_l1 * sector_ns, number(done.l2_read_requests) / gpu.l2_read_requests_per_ns);
+  const double written = std::max(number(done.l2_write_sectors) * sector_ns,
+    number(done.l2_write_requests) / gpu.l2_write_requests_per_ns);
+  return std::max(read, written);
+}
+
+/// Of reading and writing so many sectors.
+double dram_ns(const gpu_profile& gpu, double read_sectors, double written_sectors) {
+  const double read = read_sectors * sector_bytes / (gpu.dram_tb_per_s * 1e3);
+  const double written = written_sectors * sector_bytes / (gpu.dram_write_tb_per_s * 1e3);
+  if (read + written <= 0)
+    return 0;
+  const double part = read / (read + written);
+  return (read + written) * (1 + gpu.dram_mix_cost * 4 * part * (1 - part));
+}
+
+/// Of the whole grid.
+double dram_ns(const gpu_profile& gpu, const sample& of, double whole) {
+  const ptx::counts& done = of.counts;
+  double read = of.unshared_reads_left
+    ? number(done.unshared_read_sectors) * *of.unshared_reads_left
+    : number(done.dram_read_sectors);
+  // What a block reads again and has no room for, where nobody else keeps it in L2.
+  if (!reads_are_shared(of))
+    read += number(
+      done.crowded_read_sectors - std::min(done.crowded_read_sectors, done.unshared_read_sectors));
+  read *= whole;
+  // A sample much smaller than a wave sees little of what blocks share through L2.
+  if (of.footprint_bytes > 0 && of.footprint_bytes <= gpu.l2_bytes / 2)
+    read = std::min(read, number(of.footprint_bytes) / sector_bytes);
+  const double lone = done.dram_read_sectors == 0
+    ? 0
+    : number(done.dram_lone_sectors) / number(done.dram_read_sectors);
+  read *= 1 + lone * (gpu.dram_lone_cost - 1);
+  return dram_ns(gpu, read, number(done.dram_write_sectors) * whole);
+}
+
+/// Of the sample: the busiest piece of memory takes one update after the other.
+double atomics_ns(const gpu_profile& gpu, const ptx::counts& done) {
+  return std::max(number(done.hottest_updates) * gpu.atomic_ns
+      + number(done.hottest_float_conflicts) * gpu.atomic_float_ns,
+    number(done.atomic_updates) / gpu.atomics_per_ns);
+}
+
+double mma_cycles(const gpu_profile& gpu, const ptx::counts& done) {
+  return number(done.mma_flops - done.wgmma_flops)
+    / (gpu.tensor_flop_per_cycle * gpu.mma_efficiency);
+}
+
+double wgmma_cycles(const gpu_profile& gpu, const ptx::counts& done) {
+  return number(done.wgmma_flops) / (gpu.tensor_flop_per_cycle * gpu.wgmma_efficiency);
 }
 
 } // namespace
@@ -80,7 +156,15 @@ occupancy occupancy_of(
   };
   limit(gpu.warps_per_sm / warps, "threads");
   // Registers are given to warps in units of 256; no thread has fewer than 16 or more than 255.
-  const uint64_t per_thread = std::clamp<uint32_t>(entry.registers, 16, 255);
+  uint32_t most = 255;
+  if (entry.registers_max > 0)
+    most = std::min(most, entry.registers_max);
+  // The assembler spills rather than break a promise of the launch bounds.
+  if (entry.blocks_per_sm_min > 0 && entry.max_threads > 0)
+    most = static_cast<uint32_t>(std::min<uint64_t>(most,
+      gpu.registers_per_sm / (entry.blocks_per_sm_min * rounded_up(entry.max_threads, 32)) / 8
+        * 8));
+  const uint64_t per_thread = std::clamp<uint32_t>(std::min(entry.registers, most), 16, 255);
   limit(gpu.registers_per_sm / rounded_up(per_thread * 32, 256) / warps, "registers");
   const uint64_t shared = uint64_t{entry.static_shared} + dynamic_shared;
   if (shared > gpu.shared_per_block)
@@ -97,17 +181,29 @@ uint32_t resident_blocks(
   return occupancy_of(gpu, entry, threads, dynamic_shared).blocks;
 }
 
+bool reads_are_shared(const sample& of) {
+  if (of.grid_blocks <= 1 || of.footprint_bytes == 0 || of.counts.blocks_run == 0)
+    return of.footprint_bytes == 0;
+  // Blocks read the same data when, one by one, they read clearly more than the buffers hold.
+  return number(of.counts.unshared_read_sectors) * sector_bytes * number(of.grid_blocks)
+    > 1.1 * number(of.footprint_bytes) * number(of.counts.blocks_run);
+}
+
+uint64_t l1_beside(const gpu_profile& gpu, uint64_t shared_per_block, uint32_t resident) {
+  const uint64_t shared =
+    shared_per_block == 0 ? 0 : rounded_up(shared_per_block + 1024, 128) * resident;
+  // There is always some.
+  const uint64_t left = gpu.l1_and_shared_bytes - std::min(gpu.l1_and_shared_bytes, shared);
+  return std::max<uint64_t>(left, least_l1_bytes);
+}
+
 ptx::hardware hardware_of(const gpu_profile& gpu, uint64_t shared_per_block, uint32_t resident) {
   ptx::hardware hw;
   hw.l2_bytes = gpu.l2_bytes;
-  const uint64_t shared =
-    shared_per_block == 0 ? 0 : rounded_up(shared_per_block + 1024, 128) * resident;
-  // One block at a time is interpreted, where the real L1 serves several at once: half of it is a
-  // fair share. There is always some.
-  const uint64_t left = gpu.l1_and_shared_bytes - std::min(gpu.l1_and_shared_bytes, shared);
-  hw.l1_bytes = std::clamp<uint64_t>(left, 16 << 10, gpu.l1_and_shared_bytes / 2);
+  hw.l1_bytes = l1_beside(gpu, shared_per_block, resident) / std::max(resident, 1U);
   hw.sms = gpu.sm_count;
   hw.alu_latency = gpu.alu_latency;
+  hw.half_latency = gpu.half_latency;
   hw.sfu_latency = gpu.sfu_latency;
   hw.convert_latency = gpu.convert_latency;
   hw.shared_latency = gpu.shared_latency;
@@ -116,6 +212,7 @@ ptx::hardware hardware_of(const gpu_profile& gpu, uint64_t shared_per_block, uin
   hw.dram_latency = gpu.dram_latency;
   hw.mma_latency = gpu.mma_latency;
   hw.barrier_latency = gpu.barrier_latency;
+  hw.barrier_warp_latency = gpu.barrier_warp_latency;
   return hw;
 }
 
@@ -155,16 +252,14 @@ result<launch_time> model_launch(
       warps(category::fp64) / gpu.fp64_rate, warps(category::convert) / gpu.convert_rate});
   const double shared = waves(category::load_shared) + waves(category::store_shared)
     + waves(category::atomic_shared) + warps(category::shuffle);
+  // What atomics cost beside their request stands in a term of its own.
   const double global = waves(category::load_global) + waves(category::store_global)
-    + waves(category::atomic_global) + waves(category::load_local) + waves(category::store_local)
+    + warps(category::atomic_global) + waves(category::load_local) + waves(category::store_local)
     + waves(category::async);
-  const double flops = static_cast<double>(of.counts.mma_flops);
 
-  double dram_sectors = static_cast<double>(of.counts.dram_read_sectors) * whole;
-  // A sample much smaller than a wave sees little of what blocks share through L2.
-  if (of.footprint_bytes > 0 && of.footprint_bytes <= gpu.l2_bytes / 2)
-    dram_sectors = std::min(dram_sectors, static_cast<double>(of.footprint_bytes) / sector_bytes);
-  dram_sectors += static_cast<double>(of.counts.dram_write_sectors) * whole;
+  // A warp that issues mma.sync waits for the loads of its fragments, and has the registers for few
+  // of them: the two do not overlap. wgmma reads shared memory itself.
+  const double mma = mma_cycles(gpu, of.counts);
 
   const double path = static_cast<double>(of.counts.block_critical_cycles) / sampled * of.imbalance;
   const double rounds = std::max(1.0, blocks_on_sm / static_cast<double>(time.resident_blocks));
@@ -172,13 +267,16 @@ result<launch_time> model_launch(
   time.terms = {
     {"issue", total / gpu.issue_rate * share * cycle},
     {"arithmetic", arithmetic * share * cycle},
-    {shared > global ? "shared" : "load_store", (shared + global) / gpu.lsu_rate * share * cycle},
-    {"tensor", flops / (gpu.tensor_flop_per_cycle * gpu.mma_efficiency) * share * cycle},
-    // TB/s are kB/ns.
-    {"l2",
-      static_cast<double>(of.counts.l2_sectors) * sector_bytes * whole / (gpu.l2_tb_per_s * 1e3)},
-    {"dram", dram_sectors * sector_bytes / (gpu.dram_tb_per_s * 1e3)},
-    {"latency", rounds * path * cycle},
+    {mma > 0              ? "mma"
+        : shared > global ? "shared"
+                          : "load_store",
+      ((shared + global) / gpu.lsu_rate + mma) * share * cycle},
+    {"tensor", wgmma_cycles(gpu, of.counts) * share * cycle},
+    {"l2", l2_ns(gpu, of) * whole},
+    {"dram", dram_ns(gpu, of, whole)},
+    {"atomics", atomics_ns(gpu, of.counts) * whole},
+    {"latency", rounds * (path + gpu.block_turnover_cycles) * cycle},
+    {"blocks", static_cast<double>(of.grid_blocks) * gpu.block_start_ns},
   };
   finish(time, gpu);
   return time;
@@ -186,14 +284,18 @@ result<launch_time> model_launch(
 
 launch_time model_transfer(const gpu_profile& gpu, uint64_t read_bytes, uint64_t written_bytes) {
   launch_time time;
-  const double bytes = static_cast<double>(read_bytes) + static_cast<double>(written_bytes);
-  time.terms = {{"dram", bytes / (gpu.dram_tb_per_s * 1e3)}};
+  time.terms = {{"dram",
+    dram_ns(gpu, number(read_bytes) / sector_bytes, number(written_bytes) / sector_bytes)}};
   finish(time, gpu);
   return time;
 }
 
-call_time sum_of(const std::vector<launch_time>& steps) {
+call_time sum_of(const gpu_profile& gpu, const std::vector<launch_time>& steps) {
   call_time sum;
+  if (steps.empty())
+    return sum;
+  sum.ns = gpu.event_ns;
+  sum.terms.push_back({"events", static_cast<double>(gpu.event_ns)});
   for (const launch_time& step : steps) {
     sum.ns += step.ns;
     for (const time_term& term : step.terms) {

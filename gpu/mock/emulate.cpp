@@ -368,7 +368,7 @@ result<void> emulator::shuffle() {
 result<void> emulator::time() {
   mock_device_config config = plain_config(how_);
   size_t timed = 0;
-  config.timed = [&](const ptx::entry_info&, const launch_time& time) {
+  config.timed = [&](const ptx::entry_info&, const sample&, const launch_time& time) {
     if (timed < out_.launches.size())
       out_.launches[timed++].launch.time = time;
   };

@@ -56,9 +56,12 @@ std::string_view term_words(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
     {"issue", "issuing instructions"}, {"arithmetic", "arithmetic"}, {"shared", "shared memory"},
     {"load_store", "the load/store unit (requests to memory)"}, {"tensor", "tensor cores"},
-    {"l2", "L2"}, {"dram", "device memory"},
+    {"mma", "tensor cores (mma.sync) and the loads that feed them"}, {"l2", "L2"},
+    {"dram", "device memory"},
+    {"atomics", "atomics, which the same addresses take one after the other"},
+    {"blocks", "starting blocks: fewer, larger ones would help"},
     {"latency", "waiting: the longest chain of dependent instructions of a block"},
-    {"launch", "launching the kernel"}};
+    {"launch", "launching the kernel"}, {"events", "the events around the call"}};
   for (const auto& [term, text] : words)
     if (term == name)
       return text;

@@ -1,6 +1,7 @@
 #include "gpu/mock/mock_device.hpp"
 
 #include "gpu/mock/arena.hpp"
+#include "gpu/mock/partial_results.hpp"
 #include "gpu/mock/ptx/ptx.hpp"
 #include "gpu/mock/ptx/tensor_map.hpp"
 #include "protocol/nearest.hpp"
@@ -67,6 +68,10 @@ private:
     std::span<const uint8_t> parameters) const;
   result<launch_report> run_timed(
     const loaded& module, const ptx::entry_info& entry, ptx::launch what);
+  /// Why the time of a launch means nothing because of what the launches before it left out; empty
+  /// when it does. Executes a few of its blocks once more.
+  std::string depends_on_missing(
+    ptx::instance& state, ptx::launch what, const sample& taken, partial_results before) const;
 
   mock_device_config config_;
   device_properties properties_;
@@ -77,6 +82,8 @@ private:
   bool timing_ = false;
   std::vector<launch_time> steps_;
   std::optional<device_fault> timing_fault_;
+  partial_results partial_;
+  std::string timing_refused_;
 };
 
 /// What would hang a GPU: whether or not it could be proven before the limit.
@@ -128,6 +135,8 @@ void mock_device::reset() {
   timing_ = false;
   steps_.clear();
   timing_fault_.reset();
+  timing_refused_.clear();
+  partial_.clear();
 }
 
 result<void> mock_device::copy_in(device_pointer to, std::span<const std::byte> from) {
@@ -156,8 +165,10 @@ result<void> mock_device::copy(device_pointer to, device_pointer from, uint64_t 
   const auto source = arena_.find(from, bytes, false);
   if (!source)
     return pass(source);
-  if (timing_)
+  if (timing_) {
     steps_.push_back(model_transfer(config_.profile, bytes, bytes));
+    partial_.overwritten(to, bytes);
+  }
   if (bytes > 0)
     std::memmove(*target, *source, bytes);
   arena_.define_like(to, from, bytes);
@@ -173,8 +184,10 @@ result<void> mock_device::memset(
   const auto at = arena_.find(to, bytes, true);
   if (!at)
     return pass(at);
-  if (timing_)
+  if (timing_) {
     steps_.push_back(model_transfer(config_.profile, 0, bytes));
+    partial_.overwritten(to, bytes);
+  }
   arena_.define(to, bytes);
   const uint32_t mask = width == 4 ? UINT32_MAX : (1U << 8 * width) - 1;
   if ((value & mask) == 0)
@@ -377,24 +390,69 @@ result<launch_report> mock_device::run_timed(
   std::vector<uint64_t> words(what.parameters.size() / 8);
   if (!words.empty())
     std::memcpy(words.data(), what.parameters.data(), words.size() * 8);
-  sample_outcome out =
-    take_sample(config_.profile, *module.instance, entry, std::move(what), config_.clock);
-  out.taken.footprint_bytes = arena_.bytes_behind(words);
+  // Before this launch adds what it leaves out. The memory is that after it, which does not matter:
+  // whether a value is missing does not depend on the values.
+  ptx::launch checked = what;
+  partial_results before = partial_;
+  partial_.watch(what.memory);
+  sample_outcome out = take_sample(config_.profile, *module.instance, entry, std::move(what),
+    arena_.bytes_behind(words), config_.clock);
   launch_report report;
   report.counts = std::make_shared<const ptx::counts>(out.taken.counts);
   if (out.failed) {
+    // An address that nobody computed may lie anywhere; that is no fault of the kernel.
+    if (timing_refused_.empty())
+      timing_refused_ =
+        depends_on_missing(*module.instance, std::move(checked), out.taken, std::move(before));
+    if (!timing_refused_.empty())
+      return report;
     report.fault = to_device_fault(*out.failed);
     if (!timing_fault_)
       timing_fault_ = report.fault;
     return report;
   }
+  partial_.launched(entry.name, out.taken.counts.blocks_run, out.taken.grid_blocks);
+  if (!timing_refused_.empty())
+    return report;
+  // A launch that was executed in full has left its results, which nothing may change again.
+  if (out.taken.counts.blocks_run != out.taken.grid_blocks)
+    timing_refused_ =
+      depends_on_missing(*module.instance, std::move(checked), out.taken, std::move(before));
+  if (!timing_refused_.empty())
+    return report;
   auto time = model_launch(config_.profile, entry, out.taken);
   if (!time)
     return pass(time);
   if (config_.timed)
-    config_.timed(entry, *time);
+    config_.timed(entry, out.taken, *time);
   steps_.push_back(std::move(*time));
   return report;
+}
+
+std::string mock_device::depends_on_missing(
+  ptx::instance& state, ptx::launch what, const sample& taken, partial_results before) const {
+  if (before.empty())
+    return {};
+  const auto refuse = [&](std::string_view why) {
+    return fmt::format("the time of `{}` cannot be modelled: {}, and the clock executes samples of "
+                       "blocks; before it ran {}",
+      what.entry, why, before.words());
+  };
+  if (before.bytes() > partial_results::bytes_max)
+    return refuse(fmt::format("buffers of more than {} bytes of which a part was not computed are "
+                              "too large to follow what it depends on",
+      partial_results::bytes_max));
+  what.memory = before.marked(what.memory);
+  what.checks = static_cast<ptx::check_set>(ptx::check::uninitialised);
+  what.block_count = taken.counts.blocks_run;
+  what.instruction_target = config_.clock.dependence_instructions;
+  what.instruction_limit = config_.clock.instruction_limit;
+  // A fault of this second run says nothing: flags and counters hold what the sample left there.
+  const ptx::outcome run = ptx::run(state, what);
+  if (run.findings.empty())
+    return {};
+  return refuse(fmt::format("a branch or an address depends on what no block has computed ({})",
+    run.findings.front().what));
 }
 
 result<void> mock_device::begin_timing() {
@@ -403,6 +461,8 @@ result<void> mock_device::begin_timing() {
   timing_ = true;
   steps_.clear();
   timing_fault_.reset();
+  timing_refused_.clear();
+  partial_.clear();
   return {};
 }
 
@@ -412,9 +472,11 @@ result<call_time> mock_device::end_timing() {
   timing_ = false;
   if (timing_fault_)
     return fail(errc::device_fault, timing_fault_->what);
+  if (!timing_refused_.empty())
+    return fail(errc::refused, timing_refused_);
   if (steps_.empty())
     return fail(errc::refused, "nothing was launched, so there is nothing to time");
-  return sum_of(steps_);
+  return sum_of(config_.profile, steps_);
 }
 
 } // namespace

@@ -34,8 +34,8 @@ struct mock_device_config {
   /// Called after each launch that was executed in full, or until its fault.
   std::function<void(const ptx::entry_info&, const ptx::launch&, const ptx::outcome&)> executed =
     {};
-  /// Called for each launch that was timed.
-  std::function<void(const ptx::entry_info&, const launch_time&)> timed = {};
+  /// Called for each launch that was timed, with what the time rests on.
+  std::function<void(const ptx::entry_info&, const sample&, const launch_time&)> timed = {};
 };
 
 /// A GPU that interprets PTX on the CPU. Numbers are computed for real; times are modelled.

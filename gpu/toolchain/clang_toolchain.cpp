@@ -5,6 +5,7 @@
 #include "gpu/toolchain/compiler_process.hpp"
 #include "gpu/toolchain/device_header.hpp"
 #include "gpu/toolchain/device_ir.hpp"
+#include "gpu/toolchain/grid_constants.hpp"
 #include "gpu/toolchain/line_info.hpp"
 #include "gpu/toolchain/ptx_check.hpp"
 #include "gpu/toolchain/signature.hpp"
@@ -25,7 +26,7 @@ namespace gristmill {
 namespace {
 
 /// Changes whenever something below changes what comes out of the same input.
-constexpr std::string_view recipe_version = "clang-recipe/2";
+constexpr std::string_view recipe_version = "clang-recipe/3";
 
 // A toolkit that happens to be installed must not change the PTX version, so none is looked for.
 const std::vector<std::string> without_toolkit{"--cuda-path=nowhere", "--cuda-feature=+ptx80"};
@@ -145,7 +146,7 @@ result<compile_output> compile_with_clang(const compile_input& input,
       judged.status != verdict_status::passed)
     return answer_without_code(judged.status, "error: " + judged.reason + "\n");
 
-  std::string code = trust_alignment(ir->text);
+  std::string code = use_grid_constants(trust_alignment(ir->text));
   if (input.line_info)
     code = keep_lines_of(code, "kernel.cu");
   if (auto written = write_text_file(folder / "code.ll", code); !written)

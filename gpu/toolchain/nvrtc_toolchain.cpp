@@ -20,6 +20,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Changes whenever something below changes what comes out of the same input.
-constexpr std::string_view recipe_version = "nvrtc-recipe/1";
+constexpr std::string_view recipe_version = "nvrtc-recipe/2";
 constexpr std::string_view preamble = "#include \"gristmill/all.h\"\n";
 /// File name that the questions behind a source give themselves.
 constexpr std::string_view question_file = "module-variable";
@@ -50,10 +51,21 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-/// "compute_90a" for the "sm_90a" that clang would compile for, so that both make code of the same
-/// kind.
-result<std::string> virtual_architecture(std::string_view arch) {
-  auto real = clang_architecture(arch);
+/// The one that clang would compile for, so that both make code of the same kind; but sm_100a and
+/// sm_103a as they are from CUDA 13 on, whose assembler takes `tcgen05` for nothing else.
+result<std::string> real_architecture(std::string_view arch, const nvrtc_command& nvrtc) {
+  const std::string_view number =
+    std::string_view(nvrtc.version)
+      .substr(std::min(nvrtc.version.find('-') + 1, nvrtc.version.size()));
+  const bool knows = number.find('.') == 2 && number >= "13";
+  if (knows && (arch == "sm_100a" || arch == "sm_103a"))
+    return std::string(arch);
+  return clang_architecture(arch);
+}
+
+/// "compute_90a" for "sm_90a".
+result<std::string> virtual_architecture(std::string_view arch, const nvrtc_command& nvrtc) {
+  auto real = real_architecture(arch, nvrtc);
   if (!real)
     return pass(real);
   return "compute_" + real->substr(3);
@@ -64,14 +76,20 @@ result<std::vector<std::string>> compile_options(
   // For what it refuses; the flags are clang's.
   if (auto checked = option_flags(input.options); !checked)
     return pass(checked);
-  const auto arch = virtual_architecture(input.arch);
+  const auto arch = virtual_architecture(input.arch, nvrtc);
   if (!arch)
     return pass(arch);
   // constexpr functions of a candidate carry no __device__; without -default-device NVRTC refuses
   // them. Our own folders come first; the one inside too, because no file sees its neighbours.
   std::vector<std::string> options{"--gpu-architecture=" + *arch, "--std=" + input.options.standard,
     "-default-device", "--no-source-include", "--disable-warnings", "-Iinclude",
-    "-Iinclude/gristmill", "-I" + nvrtc.include, "-I" + nvrtc.include + "/crt"};
+    "-Iinclude/gristmill", "-I" + nvrtc.include, "-I" + nvrtc.include + "/crt",
+    "-I" + nvrtc.include + "/cooperative_groups",
+    "-I" + nvrtc.include + "/cooperative_groups/details"};
+  // Where CUDA 13 has libcu++; CUDA 12 has it beside the others.
+  std::error_code ignored;
+  if (fs::exists(nvrtc.include + "/cccl", ignored))
+    options.push_back("-I" + nvrtc.include + "/cccl");
   if (input.options.fast_math) {
     options.emplace_back("--use_fast_math");
     options.emplace_back("-DGM_FAST_MATH=1");
@@ -222,16 +240,40 @@ private:
   std::chrono::milliseconds limit_;
 };
 
-/// Variables in global memory that may be a candidate's: without string literals and what our
-/// headers leave behind.
-std::vector<std::string> variables_of(const ptx::module& module) {
-  std::vector<std::string> names;
-  for (const ptx::global_info& variable : ptx::globals(module)) {
+/// Words of a text and how often each occurs, of those that `wanted` has.
+std::map<std::string_view, size_t> occurrences(
+  std::string_view text, const std::set<std::string_view>& wanted) {
+  std::map<std::string_view, size_t> found;
+  const auto is_letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
+  };
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_letter(text[end]))
+      ++end;
+    if (end > at && wanted.contains(text.substr(at, end - at)))
+      ++found[text.substr(at, end - at)];
+    at = end + 1;
+  }
+  return found;
+}
+
+/// Variables in global memory that may be a candidate's and that code can write: without string
+/// literals, what our headers leave behind, and those that nothing names but their declaration, of
+/// which libcu++ leaves hundreds.
+std::vector<std::string> variables_of(const ptx::module& module, std::string_view text) {
+  const std::vector<ptx::global_info> all = ptx::globals(module);
+  std::set<std::string_view> wanted;
+  for (const ptx::global_info& variable : all) {
     const std::string_view name = variable.name;
     if (!variable.is_const && !name.starts_with("$") && !name.starts_with("__unnamed_")
       && !name.starts_with("_ZNSt") && !name.starts_with("_ZN12gm_signature"))
-      names.push_back(variable.name);
+      wanted.insert(name);
   }
+  std::vector<std::string> names;
+  for (const auto& [name, times] : occurrences(text, wanted))
+    if (times > 1)
+      names.emplace_back(name);
   return names;
 }
 
@@ -240,7 +282,7 @@ std::vector<std::string> variables_of(const ptx::module& module) {
 result<std::optional<compile_output>> assemble(const nvrtc_job& job, const compile_input& input,
   const fs::path& folder, const nvrtc_command& nvrtc, std::chrono::milliseconds limit,
   std::string& log) {
-  const auto arch = clang_architecture(input.arch);
+  const auto arch = real_architecture(input.arch, nvrtc);
   if (!arch)
     return pass(arch);
   std::vector<std::string> arguments{
@@ -390,7 +432,7 @@ result<compile_output> compile_with_nvrtc(const compile_input& input, const fs::
   const auto module = ptx::parse(*text);
   if (!module)
     return refused_because(module.error().what);
-  if (const auto variables = variables_of(**module); !variables.empty()) {
+  if (const auto variables = variables_of(**module, *text); !variables.empty()) {
     auto writable = job.writable(variables);
     if (!writable)
       return pass(writable);

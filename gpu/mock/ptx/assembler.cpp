@@ -2,6 +2,7 @@
 
 #include "gpu/mock/ptx/error.hpp"
 #include "gpu/mock/ptx/limits.hpp"
+#include "gpu/mock/ptx/tcgen05.hpp"
 
 #include <algorithm>
 
@@ -18,14 +19,19 @@ void assembler::assemble(const function_syntax& entry) {
   out_.info.name = entry.name;
   out_.info.line = entry.line;
   out_.info.max_threads = entry.max_threads;
+  std::copy_n(entry.required_block, 3, out_.info.required_block.begin());
+  out_.info.registers_max = entry.registers_max;
+  out_.info.blocks_per_sm_min = entry.blocks_per_sm_min;
   std::copy_n(entry.cluster, 3, out_.info.cluster.begin());
   new_register(8, true); // The sink.
   out_.predicates = 2;   // The sink, and the carry of `add.cc`.
   open_frame(entry);
   run_frame();
   close_frame(true);
-  for (operation& op : out_.operations)
+  for (operation& op : out_.operations) {
     op.list = out_.lists.data() + op.list_first;
+    out_.uses_tensor_memory = out_.uses_tensor_memory || op.run == tensor_allocate;
+  }
 }
 
 void assembler::run_frame() {

@@ -46,6 +46,15 @@ void complete_bytes(warp& w, mbarrier& m, int64_t bytes) {
   advance(w, m);
 }
 
+void arrive_once(warp& w, mbarrier& m, uint32_t lane) {
+  if (m.pending < 1)
+    raise(fault_kind::trap, "an arrival at an mbarrier that awaits none", lane);
+  --m.pending;
+  if (w.block->watch)
+    w.block->watch->bytes_arrive(w, m);
+  advance(w, m);
+}
+
 void need_same_block(
   warp& w, uint64_t target, uint64_t mbarrier_at, uint32_t lane, const char* what) {
   if (&block_of(w, target, lane) != &block_of(w, mbarrier_at, lane))
@@ -107,7 +116,7 @@ void mbarrier_init(lane_state& s, const operation& o) {
       continue;
     need_shared(w, address[l], 8, true, l, "mbarrier.init");
     const int64_t count = lane_values<uint32_t>(w, o.b)[l];
-    w.block->mbarriers[address[l] & UINT32_MAX] = {count, count, 0, 0, 0};
+    w.block->mbarriers[address[l] & UINT32_MAX] = {count, count, 0, 0, 0, {}, false};
     ++*w.block->changes;
     mbarrier& m = find_mbarrier(w, address[l], l);
     if (w.block->watch)
@@ -176,6 +185,9 @@ void mbarrier_test(lane_state& s, const operation& o) {
     complete |= static_cast<uint32_t>(done) << l;
     if (done && w.block->watch)
       w.block->watch->waited(w, o, m, l);
+    w.tensor_unfenced = w.tensor_unfenced || (done && m.has_commits);
+    if (done && !m.commits.empty())
+      learn_commits(w.block->cluster->tensor, m.commits, m.phase);
   }
   set_lanes(w.predicates[o.p], w.active, complete);
   if ((w.active & ~complete) != 0)

@@ -1,4 +1,5 @@
 #include "gpu/mock/ptx/lanes/lanes.hpp"
+#include "gpu/mock/ptx/limits.hpp"
 #include "gpu/mock/ptx/memory.hpp"
 
 #include <algorithm>
@@ -110,16 +111,55 @@ uint32_t most_on_one_address(uint32_t active, const uint64_t* addresses) {
   return most;
 }
 
-void count_conflicts(warp& w, const operation& o, const uint64_t* addresses) {
+/// Sector by sector: who meets on one address is served one after the other, and a sector that has
+/// no address twice takes one update.
+void count_updates(warp& w, const uint64_t* addresses, bool is_float) {
+  uint64_t sorted[warp_lanes];
+  uint32_t count = 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (is_active(w, l))
+      sorted[count++] = addresses[l];
+  std::sort(sorted, sorted + count);
+  for (uint32_t i = 0; i < count;) {
+    const uint64_t sector = sorted[i] >> 5;
+    uint64_t most = 0;
+    while (i < count && sorted[i] >> 5 == sector) {
+      const uint64_t address = sorted[i];
+      uint64_t same = 0;
+      for (; i < count && sorted[i] == address; ++i)
+        ++same;
+      most = std::max(most, same);
+    }
+    const uint64_t conflicts = is_float ? most - 1 : 0;
+    w.block->done->atomic_updates += most;
+    w.block->done->atomic_float_conflicts += conflicts;
+    atomic_traffic_map& pieces = *w.block->atomics;
+    const uint64_t piece = sector >> 4;
+    const auto found =
+      pieces.size() < atomic_pieces_max ? pieces.try_emplace(piece).first : pieces.find(piece);
+    if (found == pieces.end())
+      continue;
+    found->second.updates += most;
+    found->second.float_conflicts += conflicts;
+  }
+}
+
+template <class T>
+constexpr bool adds_floats = std::is_floating_point_v<T> || std::is_class_v<T>;
+
+void count_conflicts(warp& w, const operation& o, const uint64_t* addresses, bool is_float) {
   const uint32_t most = most_on_one_address(w.active, addresses);
   const uint64_t window = addresses[first_lane(w.active)] & window_mask;
   if (o.where == space::generic && window != 0)
     counts_of(w, o)
       .memory[window == shared_window ? generic_to_shared : generic_to_local]
       .wavefronts += most - 1;
-  else
+  else {
+    if (w.block->atomics && o.where != space::shared)
+      count_updates(w, addresses, is_float);
     // The first pass through shared memory was counted with its banks.
     counts_of(w, o).memory[as_counted].wavefronts += o.where == space::shared ? most - 1 : most;
+  }
 }
 
 /// In the order of the lanes, which makes sums of floats reproducible.
@@ -130,7 +170,7 @@ void atomic_operation(lane_state& s, const operation& o) {
   host_access host;
   addresses_of(w, o, addresses);
   resolve(w, o, addresses, sizeof(T), true, true, host);
-  count_conflicts(w, o, addresses);
+  count_conflicts(w, o, addresses, adds_floats<T>);
   T* d = lane_values<T>(w, o.d);
   const T* b = lane_values<const T>(w, o.b);
   const T* c = lane_values<const T>(w, o.c);
@@ -160,7 +200,7 @@ void vector_reduction(lane_state& s, const operation& o) {
   host_access host;
   addresses_of(w, o, addresses);
   resolve(w, o, addresses, static_cast<uint32_t>(sizeof(T) * o.elements), true, true, host);
-  count_conflicts(w, o, addresses);
+  count_conflicts(w, o, addresses, adds_floats<T>);
   ++*w.block->changes;
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(w, l))

@@ -25,7 +25,7 @@ const std::unordered_map<std::string_view, decoder>& decoders() {
     {"getctarank", decode_rank_of_address}, {"nanosleep", decode_sleep}, {"mma", decode_mma},
     {"wmma", decode_wmma}, {"movmatrix", decode_movmatrix}, {"ldmatrix", decode_matrix_access},
     {"stmatrix", decode_matrix_access}, {"cp", decode_copy}, {"tensormap", decode_tensor_map},
-    {"wgmma", decode_wgmma}, {"mbarrier", decode_mbarrier}};
+    {"wgmma", decode_wgmma}, {"mbarrier", decode_mbarrier}, {"tcgen05", decode_tcgen05}};
   return table;
 }
 

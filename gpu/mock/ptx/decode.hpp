@@ -93,6 +93,7 @@ void decode_bulk_reduce(assembler& as, modifiers& m);
 void decode_bulk_prefetch(assembler& as, modifiers& m);
 void decode_tensor_map(assembler& as);
 void decode_wgmma(assembler& as);
+void decode_tcgen05(assembler& as);
 void decode_mbarrier(assembler& as);
 void decode_map_address(assembler& as);
 void decode_rank_of_address(assembler& as);

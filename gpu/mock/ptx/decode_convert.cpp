@@ -39,8 +39,30 @@ void decode_convert_pair(assembler& as, modifiers& m, std::string_view type) {
   as.emit(op);
 }
 
+/// Two floats of 4, 6 or 8 bits, or two scales.
 bool is_float8_pair(std::string_view type) {
-  return type == "e4m3x2" || type == "e5m2x2";
+  return type == "e4m3x2" || type == "e5m2x2" || type == "e2m1x2" || type == "e2m3x2"
+    || type == "e3m2x2" || type == "ue8m0x2";
+}
+
+/// cvt.rp.satfinite.ue8m0x2.f32 d, a, b; cvt.rn.bf16x2.ue8m0x2 d, a;
+void decode_convert_scale(assembler& as, modifiers& m, std::string_view to, std::string_view from) {
+  const bool makes_scales = to == "ue8m0x2";
+  operation op;
+  op.run = find_convert(std::string(to) + "." + std::string(from));
+  const std::string_view rounding = m.take_one({"rz", "rp", "rn"});
+  if (!op.run || makes_scales == (rounding == "rn") || rounding.empty())
+    as.cannot("this conversion of scales is not supported");
+  op.mode = rounding == "rp" ? round_up : rounding == "rz" ? round_zero : round_nearest;
+  op.imm = makes_scales && m.take("satfinite") ? convert_saturate : 0;
+  m.finish();
+  need_operands(as, from == "f32" ? 3 : 2);
+  op.counted = category::convert;
+  op.a = as.read(operand_at(as, 1), makes_scales ? 4 : 2, from == "f32" ? 'f' : 'i');
+  if (from == "f32")
+    op.b = as.read(operand_at(as, 2), 4, 'f');
+  op.d = as.write(operand_at(as, 0), makes_scales ? 2 : 4);
+  as.emit(op);
 }
 
 /// cvt.rn.f16x2.e4m3x2 d, a; cvt.rn.satfinite.e4m3x2.f32 d, a, b;
@@ -91,6 +113,10 @@ void decode_convert(assembler& as) {
   const std::string_view to = m.take_type();
   if ((to == "f16x2" || to == "bf16x2") && from == "f32") {
     decode_convert_pair(as, m, to);
+    return;
+  }
+  if (to == "ue8m0x2" || from == "ue8m0x2") {
+    decode_convert_scale(as, m, to, from);
     return;
   }
   if (is_float8_pair(to) || is_float8_pair(from)) {

@@ -139,6 +139,7 @@ struct kernel {
   /// `.local` variables and the parameters of calls that live in memory.
   uint32_t local_bytes = 0;
   bool uses_dynamic_shared = false;
+  bool uses_tensor_memory = false;
   uint32_t dynamic_shared_align = 16;
   /// Offset at which dynamic shared memory begins.
   uint32_t dynamic_shared_offset() const {

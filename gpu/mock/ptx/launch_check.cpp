@@ -60,6 +60,9 @@ std::string check_launch(const launch& what, const kernel& code) {
   const uint32_t threads_max = info.max_threads != 0 ? std::min(info.max_threads, 1024U) : 1024;
   if (threads > threads_max)
     return fmt::format("the block has {} threads; at most {} are possible", threads, threads_max);
+  if (info.required_block[0] != 0 && what.block != info.required_block)
+    return fmt::format("the block has {} threads; the entry wants {} (.reqntid)",
+      fmt::join(what.block, " x "), fmt::join(info.required_block, " x "));
   if (what.parameters.size() < code.parameter_bytes)
     return fmt::format("{} bytes of parameters were given; {} are needed", what.parameters.size(),
       code.parameter_bytes);

@@ -32,6 +32,8 @@ constexpr uint64_t global_bytes_max = 256ULL << 20;
 constexpr uint32_t cluster_blocks_max = 8;
 /// State of all blocks that have begun and wait for others.
 constexpr uint64_t resident_bytes_max = 1ULL << 30;
+/// Pieces of global memory of which the atomics are counted one by one; the first that are touched.
+constexpr size_t atomic_pieces_max = 1U << 16;
 /// Registers of one warp in bytes.
 constexpr uint64_t register_file_bytes_max = 32ULL << 20;
 

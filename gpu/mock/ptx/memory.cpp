@@ -101,6 +101,15 @@ void need_writable(const region& r, uint64_t address, uint64_t bytes, uint32_t l
       lane);
 }
 
+void mark_written(const operation& o, const region& r, uint64_t address, uint64_t bytes) {
+  if (!r.written || bytes == 0)
+    return;
+  const uint8_t how = o.counted == category::atomic_global ? 2 : 1;
+  const uint64_t last = (address - r.device + bytes - 1) / written_grain;
+  for (uint64_t grain = (address - r.device) / written_grain; grain <= last; ++grain)
+    r.written[grain] = std::max(r.written[grain], how);
+}
+
 uint8_t* find_cluster(warp& w, uint64_t address, uint64_t bytes, uint32_t lane, const char* doing) {
   block_state& owner = block_of(w, address, lane);
   const uint64_t offset = address & shared_offset_mask;
@@ -132,8 +141,10 @@ void resolve_scattered(warp& w, const operation& o, uint64_t* addresses, uint32_
       const region* r = all ? all : find_region(w, o, addresses[l], addresses[l] + bytes);
       if (!r)
         out_of_bounds(w, where, addresses[l], bytes, l, write);
-      if (write)
+      if (write) {
         need_writable(*r, addresses[l], bytes, l);
+        mark_written(o, *r, addresses[l], bytes);
+      }
       out.lanes[l] = r->host + (addresses[l] - r->device);
     }
     const uint32_t before = w.active;
@@ -235,17 +246,23 @@ void find_lanes(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes
           return;
         }
       } else if (const region* r = find_region(w, o, addresses[0], addresses[0] + length)) {
-        if (write)
+        if (write) {
           need_writable(*r, addresses[0], bytes, 0);
+          mark_written(o, *r, addresses[0], length);
+        }
         n.bytes += uint64_t{warp_lanes} * bytes;
         if (o.where == space::global || o.where == space::generic) {
           const uint64_t first = addresses[0] >> 5;
           const uint64_t last = (addresses[0] + length - 1) >> 5;
           n.sectors += last - first + 1;
           n.wavefronts += (last >> 2) - (first >> 2) + 1;
-          if (w.block->l2)
+          if (w.block->l2) {
+            // 32 lanes of 32 bytes, and not aligned to lines.
+            uint64_t sectors[warp_lanes + 1];
             for (uint64_t s = first; s <= last; ++s)
-              touch_sector(w, s, write, through_l1);
+              sectors[s - first] = s;
+            touch_sectors(w, o, sectors, last - first + 1, write, through_l1);
+          }
         }
         out.lanes[0] = r->host + (addresses[0] - r->device);
         out.shape = pattern.uniform ? host_access::uniform : host_access::sequential;
@@ -277,6 +294,8 @@ void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, b
 
 uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write) {
   const region* r = find_region(w, o, address, address + bytes);
+  if (r && write && r->writable)
+    mark_written(o, *r, address, bytes);
   return r && (!write || r->writable) ? r->host + (address - r->device) : nullptr;
 }
 
@@ -290,6 +309,7 @@ uint8_t* need_global(warp& w, const operation& o, uint64_t address, uint64_t byt
       lane);
   if (write) {
     need_writable(*r, address, bytes, lane);
+    mark_written(o, *r, address, bytes);
     ++*w.block->changes;
   }
   if (w.block->watch)
@@ -367,20 +387,52 @@ uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t by
   return total;
 }
 
-void touch_sector(warp& w, uint64_t sector, bool write, bool through_l1) {
+bool touch_sector(warp& w, uint64_t sector, bool write, bool through_l1) {
   block_state& block = *w.block;
   if (!block.l2)
-    return;
+    return false;
   if (!write && through_l1 && block.l1->hit(sector)) {
     ++block.done->l1_hits;
-    return;
+    return false;
   }
   ++block.done->l2_sectors;
   w.memory_level = std::max(w.memory_level, 1U);
-  if (!block.l2->hit(sector)) {
-    w.memory_level = 2;
-    ++(write ? block.done->dram_write_sectors : block.done->dram_read_sectors);
+  const uint32_t missing = write ? !block.l2->hit(sector) : block.l2->fetch_pair(sector);
+  if (!write) {
+    // Device addresses stay below 2^47, so that a number of a block fits above them.
+    const uint64_t own = (block.number + 1) << 43 ^ sector;
+    block.done->unshared_read_sectors += block.own->fetch_pair(own);
+    block.done->crowded_read_sectors += block.crowded->fetch_pair(own);
   }
+  if (missing > 0) {
+    w.memory_level = 2;
+    (write ? block.done->dram_write_sectors : block.done->dram_read_sectors) += missing;
+  }
+  return true;
+}
+
+void touch_sectors(
+  warp& w, const operation& o, const uint64_t* sectors, size_t count, bool write, bool through_l1) {
+  counts& done = *w.block->done;
+  uint64_t line = UINT64_MAX;
+  const bool atomic = o.counted == category::atomic_global;
+  uint64_t read_before = done.dram_read_sectors;
+  const auto end_line = [&] {
+    const uint64_t read = done.dram_read_sectors - read_before;
+    done.dram_lone_sectors += read <= 2 ? read : 0;
+    read_before = done.dram_read_sectors;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0 && sectors[i] >> 2 != sectors[i - 1] >> 2)
+      end_line();
+    if (!touch_sector(w, sectors[i], write, through_l1) || atomic)
+      continue;
+    done.l2_write_sectors += write ? 1 : 0;
+    if (sectors[i] >> 2 != line)
+      ++(write ? done.l2_write_requests : done.l2_read_requests);
+    line = sectors[i] >> 2;
+  }
+  end_line();
 }
 
 void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32_t bytes,
@@ -407,10 +459,9 @@ void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32
     std::sort(sectors, sectors + count);
     count = static_cast<size_t>(std::unique(sectors, sectors + count) - sectors);
   }
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i)
     n.wavefronts += i == 0 || sectors[i] >> 2 != sectors[i - 1] >> 2 ? 1U : 0U;
-    touch_sector(w, sectors[i], write, through_l1);
-  }
+  touch_sectors(w, o, sectors, count, write, through_l1);
   n.sectors += count;
 }
 
@@ -419,8 +470,15 @@ void count_range(warp& w, const operation& o, uint64_t address, uint64_t bytes, 
   n.bytes += bytes;
   const uint64_t last = (address + bytes - 1) >> 5;
   n.sectors += last - (address >> 5) + 1;
-  for (uint64_t sector = address >> 5; sector <= last; ++sector)
-    touch_sector(w, sector, write, false);
+  for (uint64_t sector = address >> 5; sector <= last;) {
+    // A line at a time: what one request asks for.
+    uint64_t line[4];
+    size_t count = 0;
+    do
+      line[count++] = sector++;
+    while (sector <= last && (sector & 3) != 0);
+    touch_sectors(w, o, line, count, write, false);
+  }
 }
 
 } // namespace gristmill::ptx

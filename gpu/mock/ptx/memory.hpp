@@ -60,7 +60,11 @@ uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t by
 /// Counts sectors and lines of global memory.
 void count_global(warp& w, const operation& o, const uint64_t* addresses, uint32_t bytes,
   bool write, bool through_l1);
-void touch_sector(warp& w, uint64_t sector, bool write, bool through_l1);
+/// Counts one sector; whether the request went past L1.
+bool touch_sector(warp& w, uint64_t sector, bool write, bool through_l1);
+/// Counts the sectors of one instruction, ascending, and the requests to L2 that they make.
+void touch_sectors(
+  warp& w, const operation& o, const uint64_t* sectors, size_t count, bool write, bool through_l1);
 /// Counts bytes and sectors of one range of global memory that a copy moves past L1; `bytes` is not
 /// 0.
 void count_range(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write);

@@ -60,6 +60,12 @@ std::string to_string(fault_kind kind) {
     return "bad launch";
   case fault_kind::unsupported:
     return "unsupported";
+  case fault_kind::tensor_memory:
+    return "tensor memory";
+  case fault_kind::missing_tensor_wait:
+    return "missing tensor wait";
+  case fault_kind::missing_tensor_fence:
+    return "missing tensor fence";
   case fault_kind::shared_race:
     return "shared memory race";
   case fault_kind::global_race:

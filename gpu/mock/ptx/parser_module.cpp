@@ -179,10 +179,20 @@ void parser::function_directives(function_syntax& f) {
         numbers.push_back(read_integer(t.text, UINT32_MAX, t.line));
     }
     if (word.is(".maxntid") || word.is(".reqntid")) {
+      if (numbers.empty() || numbers.size() > 3
+        || std::find(numbers.begin(), numbers.end(), 0U) != numbers.end())
+        refuse(word.line, "'" + std::string(word.text) + "' needs one to three numbers above 0");
       uint64_t product = 1;
       for (const uint64_t n : numbers)
         product = std::min<uint64_t>(product * std::min<uint64_t>(n, 1024), 1U << 20);
       f.max_threads = static_cast<uint32_t>(product);
+      for (size_t i = 0; i < 3 && word.is(".reqntid"); ++i)
+        f.required_block[i] = static_cast<uint32_t>(i < numbers.size() ? numbers[i] : 1);
+    } else if (word.is(".maxnreg") || word.is(".minnctapersm") || word.is(".maxnctapersm")) {
+      if (numbers.size() != 1 || numbers[0] == 0)
+        refuse(word.line, "'" + std::string(word.text) + "' needs one number above 0");
+      (word.is(".maxnreg") ? f.registers_max : f.blocks_per_sm_min) =
+        static_cast<uint32_t>(numbers[0]);
     } else if (word.is(".reqnctapercluster")) {
       uint64_t blocks = 1;
       for (size_t i = 0; i < 3; ++i) {
@@ -195,8 +205,8 @@ void parser::function_directives(function_syntax& f) {
           "a cluster has 1 to " + std::to_string(cluster_blocks_max) + " blocks in 3 dimensions");
     } else if (word.is(".pragma")) {
       skip_to_semicolon(word.line);
-    } else if (!word.is(".minnctapersm") && !word.is(".maxnctapersm") && !word.is(".maxnreg")
-      && !word.is(".noreturn") && !word.is(".explicitcluster") && !word.is(".maxclusterrank")) {
+    } else if (!word.is(".noreturn") && !word.is(".explicitcluster")
+      && !word.is(".maxclusterrank")) {
       not_supported(word.line,
         "unexpected '" + std::string(word.text.substr(0, 60)) + "' after the head of function '"
           + std::string(f.name) + "'");

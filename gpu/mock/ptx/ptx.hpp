@@ -44,6 +44,14 @@ struct entry_info {
   uint32_t local_bytes = 0;
   /// Product of `.maxntid` or `.reqntid`; 0 when there is no such limit.
   uint32_t max_threads = 0;
+  /// `.reqntid`: the only block that the entry may be launched with; zeros when it is absent.
+  std::array<uint32_t, 3> required_block{};
+  /// `.maxnreg`: registers that the assembler may give to a thread; 0 when there is no such limit.
+  /// `registers` may be more: the assembler then spills.
+  uint32_t registers_max = 0;
+  /// `.minnctapersm` (or `.maxnctapersm`, its old name): blocks that have to fit on an SM at once,
+  /// which limits registers in the same way; 0 when it is absent.
+  uint32_t blocks_per_sm_min = 0;
   /// Blocks of a cluster as `.reqnctapercluster` wants them; zeros where the launch decides.
   std::array<uint32_t, 3> cluster{};
   /// 32-bit registers of one thread, estimated: the most words that are live at once (predicates
@@ -101,19 +109,27 @@ struct region {
   /// Holds results: an undefined value that is stored here is a finding, and so is a read of what
   /// nobody has written.
   bool is_output = false;
+  /// A byte for each `written_grain` bytes, set when a launch writes there: 1 for a store, 2 for an
+  /// atomic. Null: nobody asks.
+  uint8_t* written = nullptr;
 };
 
+constexpr uint64_t written_grain = 256;
 constexpr uint64_t device_address_end = 0x7000'0000'0000;
 
 /// Caches and latencies of the GPU that is modelled, the latter in cycles.
 struct hardware {
   uint64_t l2_bytes = 50ULL << 20;
+  /// What a block has of it for data that no other one reads; 0: all.
+  uint64_t l2_share_bytes = 0;
   /// The share of an SM's L1 that is not shared memory.
   uint64_t l1_bytes = 128ULL << 10;
   uint32_t sms = 132;
   /// Shared memory that a block may have, static and dynamic.
   uint32_t shared_bytes_per_block_max = 227U << 10;
   uint32_t alu_latency = 4;
+  /// Of half precision and of fp64.
+  uint32_t half_latency = 4;
   uint32_t sfu_latency = 22;
   uint32_t convert_latency = 6;
   uint32_t shared_latency = 29;
@@ -122,6 +138,8 @@ struct hardware {
   uint32_t dram_latency = 600;
   uint32_t mma_latency = 33;
   uint32_t barrier_latency = 6;
+  /// In addition, for each warp of the block.
+  uint32_t barrier_warp_latency = 0;
 };
 
 /// One run of an entry.
@@ -156,6 +174,10 @@ struct launch {
   bool caches = false;
   /// Also follow the critical path of each block; more exact with `caches`.
   bool timing = false;
+  /// As many blocks as the GPU holds at once take turns of a few instructions, as they would there,
+  /// so that the caches see their requests interleaved. Ends wherever they are once
+  /// `instruction_target` is reached. Slower.
+  bool interleaved = false;
   /// Checks of `checks.hpp`, which cost time and memory; they see nothing in a sample of blocks
   /// that wait for others. Not together with `timing`.
   check_set checks = 0;
@@ -212,10 +234,31 @@ struct counts {
   /// With `launch::caches` only. Sectors.
   uint64_t l1_hits = 0;
   uint64_t l2_sectors = 0;
+  /// Of them written, by stores; and requests for them: a request names sectors of one line.
+  /// Atomics are not among these.
+  uint64_t l2_write_sectors = 0;
+  uint64_t l2_read_requests = 0;
+  uint64_t l2_write_requests = 0;
+  /// DRAM is read in pairs of sectors.
   uint64_t dram_read_sectors = 0;
   uint64_t dram_write_sectors = 0;
+  /// Those of the read ones of which a request wanted no more than one pair of a line.
+  uint64_t dram_lone_sectors = 0;
+  /// What would have been read from DRAM if no block found in L2 what another one had read; and if
+  /// besides each had no more of it than its share (`hardware::l2_share_bytes`).
+  uint64_t unshared_read_sectors = 0;
+  uint64_t crowded_read_sectors = 0;
+  /// Updates by atomics of global memory: of each sector that an instruction touches, the most
+  /// lanes that meet on one address of it; where these add floats, those beyond the first again.
+  uint64_t atomic_updates = 0;
+  uint64_t atomic_float_conflicts = 0;
+  /// The same on the 512 bytes that have the most of them.
+  uint64_t hottest_updates = 0;
+  uint64_t hottest_float_conflicts = 0;
   uint64_t divergent_branches = 0;
   uint64_t mma_flops = 0;
+  /// Those of them that `wgmma` did.
+  uint64_t wgmma_flops = 0;
   /// With `launch::timing` only: the sum, over the blocks that were run, of the cycles of the
   /// block's critical path without contention.
   uint64_t block_critical_cycles = 0;
@@ -244,7 +287,13 @@ enum class fault_kind : uint8_t {
   trap,
   bad_launch,
   unsupported,
+  /// Tensor memory that is not allocated, not freed, not reached by this warp...
+  tensor_memory,
+  /// Tensor memory is read or written while an asynchronous operation may still do so.
+  missing_tensor_wait,
   // What only `launch::checks` finds.
+  /// A wait has told that tensor memory is written, and no tcgen05.fence::after_thread_sync follows.
+  missing_tensor_fence,
   shared_race,
   global_race,
   /// A value that nobody has given decides a branch, is an address, or is stored as a result.

@@ -36,7 +36,7 @@ uint64_t resident_bytes(const launch& what, const kernel& code) {
   return warp_count(what)
     * (register_bytes(code) + 4ULL * code.predicates + timing + sizeof(warp)
       + uint64_t{warp_lanes} * code.local_bytes)
-    + shared_size(what, code);
+    + shared_size(what, code) + (code.uses_tensor_memory ? tensor_memory::bytes() : 0);
 }
 
 std::array<uint32_t, 3> cluster_extent(const launch& what, const kernel& code) {
@@ -189,6 +189,7 @@ void resident_block::start(uint64_t number, const std::array<uint32_t, 3>& index
   state.barriers = {};
   state.mbarriers.clear();
   state.wgmma_groups = {};
+  state.tensor.reset();
   state.bulk_ready = 0;
   state.warps_left = static_cast<uint32_t>(warps.size());
   const uint32_t threads = thread_count(what_);
@@ -209,6 +210,7 @@ void resident_block::start(uint64_t number, const std::array<uint32_t, 3>& index
     w.waits = 0;
     w.waited_changes = w.stuck_changes = w.polled_changes = UINT64_MAX;
     w.clock_reads = 0;
+    w.tensor_unfenced = false;
     w.cluster_arrived = 0;
     if (what_.timing)
       w.timing.start_block();
@@ -231,6 +233,7 @@ void resident_cluster::start(uint64_t number) {
   state.phase = 0;
   state.arrivals = false;
   state.ready = 0;
+  state.tensor = {};
   stuck_changes = UINT64_MAX;
   const std::array<uint32_t, 3>& extent = state.extent;
   const uint64_t columns = what_.grid[0] / extent[0];

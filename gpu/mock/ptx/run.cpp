@@ -6,9 +6,11 @@
 #include "gpu/mock/ptx/ptx.hpp"
 #include "gpu/mock/ptx/report.hpp"
 #include "gpu/mock/ptx/resident.hpp"
+#include "gpu/mock/ptx/tcgen05.hpp"
 #include "gpu/mock/ptx/turns.hpp"
 #include "gpu/mock/ptx/waits.hpp"
 #include "gpu/mock/ptx/watch/watcher.hpp"
+#include "gpu/mock/ptx/wgmma.hpp"
 
 #include <fmt/format.h>
 
@@ -25,6 +27,12 @@ constexpr uint32_t restless_passes_max = 256;
 constexpr uint64_t turn_after_waiting = 1024;
 /// A warp that has fewer operations left than this is not examined for spinning.
 constexpr uint64_t examined_operations = 2048;
+
+/// With short turns a warp is examined for spinning once in so many operations, a power of two.
+constexpr uint32_t examined_steps_log2 = 16;
+/// Operations of a turn where caches are looked at: some requests to memory in a row, as a warp
+/// scheduler that prefers the same warp lets through.
+constexpr uint64_t interleaved_turn = 64;
 
 /// One run of an entry. A block runs on until it is done. One that waits for others stays resident
 /// while the next one starts, and gets another turn when one is done or all wait.
@@ -60,6 +68,10 @@ private:
   std::vector<region> memory_;
   std::vector<sector_cache> l1_;
   sector_cache l2_;
+  /// An L2 for each block of its own, and one of its share: the tags are those of lines of a block.
+  sector_cache own_;
+  sector_cache crowded_;
+  atomic_traffic_map atomics_;
   /// What each block starts from.
   block_state common_;
   uint64_t changes_ = 0;
@@ -75,14 +87,21 @@ private:
   printed_text printed_;
   std::unique_ptr<watcher> watch_;
   std::vector<uint64_t> diverged_;
+  std::vector<bool> unrolled_;
   warp* current_ = nullptr;
 };
 
 runner::runner(instance& state, const launch& what, const kernel& code)
   : what_(what), code_(code), extent_(cluster_extent(what, code)),
     operations_(code.operations.size()), order_(what.order_seed), printed_(what.printed_bytes_max) {
+  if (what.timing)
+    unrolled_ = find_unrolled(code);
   if (what.caches) {
     l2_ = sector_cache(what.hw.l2_bytes, 16);
+    // Interleaved, it holds what all the blocks have read so far.
+    own_ = what.interleaved ? sector_cache(4 * what.hw.l2_bytes, 16) : l2_;
+    crowded_ =
+      sector_cache(what.hw.l2_share_bytes == 0 ? what.hw.l2_bytes : what.hw.l2_share_bytes, 16);
     l1_.assign(what.hw.sms, sector_cache(what.hw.l1_bytes, 4));
   }
   prepare_memory(state);
@@ -93,6 +112,7 @@ runner::runner(instance& state, const launch& what, const kernel& code)
   common_.operations = &operations_;
   common_.memory = &memory_;
   common_.changes = &changes_;
+  common_.unrolled = &unrolled_;
   if (what.checks != 0) {
     watch_ = std::make_unique<watcher>(what_, code_);
     common_.watch = watch_.get();
@@ -143,6 +163,9 @@ void release(resident_block& block, size_t number) {
   for (const warp& w : block.warps)
     if (w.status == warp_status::at_barrier && w.barrier == number)
       latest = std::max(latest, w.timing.now);
+  const hardware& hw = block.state.what->hw;
+  const uint32_t barrier_cycles =
+    hw.barrier_latency + hw.barrier_warp_latency * static_cast<uint32_t>(block.warps.size());
   for (warp& w : block.warps) {
     if (w.status != warp_status::at_barrier || w.barrier != number)
       continue;
@@ -151,7 +174,7 @@ void release(resident_block& block, size_t number) {
     if (block.state.watch)
       block.state.watch->leaves_barrier(w, number);
     w.status = warp_status::running;
-    w.timing.now = w.timing.latest_start = latest + block.state.what->hw.barrier_latency;
+    w.timing.now = w.timing.latest_start = latest + barrier_cycles;
   }
   block.state.barriers[number] = {};
   if (block.state.watch)
@@ -199,13 +222,16 @@ bool runner::run_warp(warp& w) {
   const uint64_t left = what_.instruction_limit - steps_;
   const bool waited = w.stuck_changes != UINT64_MAX;
   w.stuck_changes = UINT64_MAX;
-  execute(w, std::min({order_.turn(), left, waited ? turn_after_waiting : left}));
-  if (w.status == warp_status::running && !w.yields && changes == changes_
+  // Warps share the caches of their block, so with caches they take short turns.
+  const uint64_t turn = what_.caches ? interleaved_turn : order_.turn();
+  execute(w, std::min({turn, left, waited ? turn_after_waiting : left}));
+  const bool due = !what_.caches || w.steps >> examined_steps_log2 != before >> examined_steps_log2;
+  if (w.status == warp_status::running && due && !w.yields && changes == changes_
     && left > w.steps - before + examined_operations)
     look_for_spin(w);
   steps_ += w.steps - before;
-  if (w.status == warp_status::done)
-    --w.block->warps_left;
+  if (w.status == warp_status::done && --w.block->warps_left == 0)
+    need_all_freed(*w.block);
   if (w.status != warp_status::running || !w.yields)
     return false;
   note_wait(w);
@@ -231,6 +257,8 @@ bool runner::take_turn(resident_cluster& c) {
     if (!alive)
       return true;
     worked = release_cluster(c) || worked;
+    if (what_.interleaved && worked)
+      return false;
     restless = worked ? 0 : restless + 1;
     if (!ran && !worked) {
       if (std::all_of(c.warps.begin(), c.warps.end(),
@@ -262,6 +290,9 @@ bool runner::start_next() {
     for (const auto& block : c->blocks) {
       block->state.l1 = &l1_[block->state.number % what_.hw.sms];
       block->state.l2 = &l2_;
+      block->state.own = &own_;
+      block->state.crowded = &crowded_;
+      block->state.atomics = &atomics_;
     }
   // A fault is described from the state of its warp, so the cluster has to outlive it.
   waiting_.push_back(std::move(c));
@@ -320,7 +351,7 @@ void runner::run_all() {
   bool others_first = false;
   while (next_ < end_ || !waiting_.empty()) {
     const bool enough = steps_ >= what_.instruction_target;
-    if (waiting_.empty() && enough && result_.done.blocks_run > 0)
+    if ((waiting_.empty() || what_.interleaved) && enough && result_.done.blocks_run > 0)
       return;
     if (may_start() && !(others_first && !waiting_.empty())) {
       others_first = start_next() || enough;
@@ -377,6 +408,7 @@ void runner::sum_up() {
     total.warp_instructions += n.instructions;
     total.lane_instructions += n.lanes;
     total.mma_flops += o.counted == category::mma ? uint64_t{o.flops} * n.instructions : 0;
+    total.wgmma_flops += o.run == wgmma_multiply ? uint64_t{o.flops} * n.instructions : 0;
     uint64_t instructions = n.instructions;
     uint64_t lanes = n.lanes;
     for (const size_t m : {generic_to_shared, generic_to_local, as_counted}) {
@@ -402,6 +434,10 @@ void runner::sum_up() {
       result_.findings.push_back(std::move(found));
     result_.findings_left_out = watch_->findings_left_out();
     result_.unwatched = watch_->unwatched();
+  }
+  for (const auto& [piece, here] : atomics_) {
+    total.hottest_updates = std::max(total.hottest_updates, here.updates);
+    total.hottest_float_conflicts = std::max(total.hottest_float_conflicts, here.float_conflicts);
   }
   total.warnings.assign(warnings_.begin(), warnings_.end());
 }

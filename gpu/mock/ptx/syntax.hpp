@@ -109,6 +109,10 @@ struct function_syntax {
   std::vector<uint32_t> parameters;
   std::vector<uint32_t> results;
   uint32_t max_threads = 0;
+  /// `.reqntid`: zeros when it is absent.
+  uint32_t required_block[3] = {};
+  uint32_t registers_max = 0;
+  uint32_t blocks_per_sm_min = 0;
   /// `.reqnctapercluster`: zeros when it is absent.
   uint32_t cluster[3] = {};
   std::vector<register_declaration> registers;

@@ -9,12 +9,19 @@
 namespace gristmill::ptx {
 namespace {
 
+/// How far ptxas unrolls a loop whose trips it does not know, and how large its body may be.
+constexpr uint32_t unrolled_turns = 4;
+constexpr size_t unrolled_operations_max = 64;
+
 uint32_t latency(const warp& w, const operation& o) {
   const hardware& hw = w.block->what->hw;
   const uint32_t memory = w.memory_level == 0 ? hw.l1_latency
     : w.memory_level == 1                     ? hw.l2_latency
                                               : hw.dram_latency;
   switch (o.counted) {
+  case category::fp16:
+  case category::fp64:
+    return hw.half_latency;
   case category::sfu:
     return hw.sfu_latency;
   case category::convert:
@@ -46,14 +53,33 @@ void warp_timing::prepare(const kernel& code) {
 void warp_timing::start_block() {
   std::fill(registers.begin(), registers.end(), 0);
   std::fill(predicates.begin(), predicates.end(), 0);
-  now = latest_start = instructions = copy_group = 0;
+  now = latest_start = instructions = turns = copy_group = 0;
   copy_groups.clear();
+}
+
+std::vector<bool> find_unrolled(const kernel& code) {
+  std::vector<bool> out(code.operations.size());
+  for (size_t i = 0; i < code.operations.size(); ++i) {
+    const operation& back = code.operations[i];
+    if (back.kind != flow::branch || back.target > i || i - back.target > unrolled_operations_max)
+      continue;
+    const auto first = code.operations.begin() + static_cast<std::ptrdiff_t>(back.target);
+    out[i] = std::all_of(
+      first, code.operations.begin() + static_cast<std::ptrdiff_t>(i), [](const operation& o) {
+        return o.kind == flow::straight && o.counted != category::mma
+          && o.counted != category::async && o.counted != category::store_global
+          && o.counted != category::store_shared && o.counted != category::atomic_global
+          && o.counted != category::atomic_shared;
+      });
+  }
+  return out;
 }
 
 void warp_timing::end_stretch() {
   now = std::max(now + instructions, latest_start);
   latest_start = now;
   instructions = 0;
+  turns = 0;
 }
 
 void account(warp& w, const operation& o) {
@@ -70,6 +96,9 @@ void account(warp& w, const operation& o) {
   t.instructions += o.hidden ? 0 : 1;
   if (o.kind == flow::branch || o.kind == flow::indexed_branch) {
     t.latest_start = std::max(t.latest_start, start);
+    if ((*w.block->unrolled)[static_cast<size_t>(&o - code.operations.data())]
+      && ++t.turns < unrolled_turns)
+      return;
     t.end_stretch();
     t.now += w.block->what->hw.alu_latency;
     return;

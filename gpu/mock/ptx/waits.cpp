@@ -2,6 +2,7 @@
 
 #include "gpu/mock/ptx/executor.hpp"
 #include "gpu/mock/ptx/memory.hpp"
+#include "gpu/mock/ptx/tcgen05.hpp"
 
 #include <fmt/format.h>
 
@@ -87,6 +88,8 @@ reason reason_of(const warp& w) {
     r.words = "the barrier of the cluster is never complete";
   } else if (o.run == mbarrier_test) {
     r.words = "a phase of an mbarrier is never complete";
+  } else if (o.run == tensor_allocate) {
+    r.words = "tcgen05.alloc waits for columns that nobody frees";
   } else {
     r.words = "a loop waits for a change of memory that never comes";
   }
@@ -127,7 +130,8 @@ void look_for_spin(warp& w) {
 bool waits_inside(const warp& w) {
   const std::vector<operation>& operations = w.block->code->operations;
   const uint32_t at = waits_at(w);
-  if (w.status == warp_status::at_barrier || operations[at].run == cluster_wait)
+  if (w.status == warp_status::at_barrier || operations[at].run == cluster_wait
+    || operations[at].run == tensor_allocate)
     return true;
   if (std::any_of(w.groups.begin(), w.groups.end(), [](const warp::group& g) { return !g.parked; }))
     return false;

@@ -3,6 +3,7 @@
 #include "gpu/mock/ptx/cache.hpp"
 #include "gpu/mock/ptx/kernel.hpp"
 #include "gpu/mock/ptx/operation.hpp"
+#include "gpu/mock/ptx/tensor_memory.hpp"
 #include "gpu/mock/ptx/timing.hpp"
 
 #include <array>
@@ -10,8 +11,10 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 /// The state of a block while it runs, and what the handlers have in common.
@@ -52,6 +55,10 @@ struct mbarrier {
   uint64_t phase = 0;
   /// Its number with the watcher.
   uint32_t watched = 0;
+  /// Of `tcgen05.commit`, until somebody has waited for them.
+  std::vector<tensor_commit> commits{};
+  /// There was one.
+  bool has_commits = false;
 };
 
 /// One of the numbered barriers of a block.
@@ -65,6 +72,14 @@ struct block_barrier {
   bool any = false;
 };
 constexpr size_t block_barriers = 16;
+
+/// Updates by atomics of a piece of global memory (`counts::atomic_updates`).
+struct atomic_traffic {
+  uint64_t updates = 0;
+  uint64_t float_conflicts = 0;
+};
+/// By address / 512.
+using atomic_traffic_map = std::unordered_map<uint64_t, atomic_traffic>;
 
 struct block_state;
 struct block_shadow;
@@ -81,6 +96,7 @@ struct cluster_state {
   bool arrivals = false;
   /// When the last phase was complete (timing).
   uint32_t ready = 0;
+  tensor_orders tensor;
 };
 
 struct block_state {
@@ -98,10 +114,18 @@ struct block_state {
   uint64_t local_bytes = 0;
   sector_cache* l1 = nullptr;
   sector_cache* l2 = nullptr;
+  sector_cache* own = nullptr;
+  sector_cache* crowded = nullptr;
+  /// With caches.
+  atomic_traffic_map* atomics = nullptr;
   std::array<block_barrier, block_barriers> barriers;
   std::map<uint64_t, mbarrier> mbarriers;
   /// Groups of `wgmma` that each warp has committed.
   std::array<uint32_t, 32> wgmma_groups{};
+  /// Made by the first `tcgen05.alloc`.
+  std::shared_ptr<tensor_memory> tensor;
+  /// Branches of loops that the assembler unrolls (timing).
+  const std::vector<bool>* unrolled = nullptr;
   /// When the last bulk copy arrives (timing).
   uint32_t bulk_ready = 0;
   uint64_t printf_calls = 0;
@@ -166,6 +190,9 @@ struct warp : lane_state {
   /// the phase in which each did.
   uint32_t cluster_arrived = 0;
   uint32_t cluster_parity = 0;
+  /// It has waited for an mbarrier at which tensor cores arrive, and passed no
+  /// `tcgen05.fence::after_thread_sync` since.
+  bool tensor_unfenced = false;
   uint64_t steps = 0;
   uint64_t clock_reads = 0;
   /// The farthest memory that the current operation reached: 0 L1, 1 L2, 2 DRAM.
@@ -271,6 +298,8 @@ void store_matrix(lane_state& s, const operation& o);
 mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane);
 /// Bytes of a copy have arrived. Completes the phase if nothing is pending.
 void complete_bytes(warp& w, mbarrier& m, int64_t bytes);
+/// One arrival of this lane, which tensor cores make for it.
+void arrive_once(warp& w, mbarrier& m, uint32_t lane);
 /// Raises a fault unless the mbarrier of `what` is in the same block of the cluster as the target.
 void need_same_block(
   warp& w, uint64_t target, uint64_t mbarrier_at, uint32_t lane, const char* what);

@@ -62,6 +62,27 @@ class Comparing(unittest.TestCase):
                    [modelled("map_scale.v1", 10), modelled("grid_sync", "")])
         self.assertIn("no modelled time (1): grid_sync", done.stdout)
 
+    def test_the_score_without_a_family_leaves_out_its_kernels(self):
+        done = run([measured("map_scale.v1", "streaming", 10), measured("gemv.row", "gemv", 10)],
+                   [modelled("map_scale.v1", 10), modelled("gemv.row", 20)], "--without-families")
+        self.assertRegex(done.stdout, r"gemv +1 kernels, 2\.000 inside, 1\.000 without")
+        self.assertRegex(done.stdout, r"streaming +1 kernels, 1\.000 inside, 2\.000 without")
+
+    def test_the_errors_of_a_data_file_count_every_kernel_once(self):
+        done = run([measured("map_scale.v1", "streaming", 10), measured("gemv.row", "gemv", 10)],
+                   [modelled("map_scale.v1", 10), modelled("gemv.row", 12.1)], "--errors")
+        self.assertIn('[{"class": "all", "factor": 1.1, "kernels": 2}, {"class": "ffma", "factor": 1.1, "kernels": 2}]',
+                      done.stdout)
+
+    def test_points_of_a_template_are_ranked_and_odd_numbers_left_out(self):
+        def point(name, us, magnitude=1.0):
+            return {"name": name, "family": "softmax", "class": "reduction", "median_us": us, "mean_magnitude": magnitude}
+        done = run([point("softmax.a", 10), point("softmax.b", 20), point("softmax.c", 1, 3.0)],
+                   [modelled("softmax.a", 12), modelled("softmax.b", 11), modelled("softmax.c", 1)], "--rank")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"softmax +2 +2\.0 +-1\.00 +100\.0 %.*b, a")
+        self.assertIn("left out, other numbers than the rest: softmax.c", done.stderr)
+
     def test_files_that_cannot_be_read_are_exit_code_two(self):
         done = subprocess.run([sys.executable, "-B", COMPARE, "/nonexistent", "/nonexistent"], capture_output=True)
         self.assertEqual(done.returncode, 2)

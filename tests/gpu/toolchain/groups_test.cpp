@@ -16,21 +16,7 @@ const char* const group_headers =
   "#include <cooperative_groups/scan.h>\n#include <cooperative_groups/memcpy_async.h>\n"
   "namespace cg = cooperative_groups;\n";
 
-/// The sum over a row of lanes [first, first + count).
-float sum_of(size_t first, size_t count) {
-  float sum = 0;
-  for (size_t i = first; i < first + count; ++i)
-    sum += static_cast<float>(i);
-  return sum;
-}
-
-} // namespace
-
-TEST_CASE("tiles shuffle, vote, reduce and scan among their own threads") {
-  const auto clang = clang_or_skip();
-  if (!clang)
-    return;
-  const auto out = run_block(*clang, R"(
+const char* const tile_body = R"(
     cg::thread_block block = cg::this_thread_block();
     auto warp = cg::tiled_partition<32>(block);
     auto tile = cg::tiled_partition<8>(warp);
@@ -53,8 +39,23 @@ TEST_CASE("tiles shuffle, vote, reduce and scan among their own threads") {
     mine[13] = dynamic.thread_rank() + 10 * dynamic.size() + 100 * dynamic.meta_group_rank();
     mine[14] = cg::reduce(warp, unsigned(lane), cg::bit_xor<unsigned>());
     mine[15] = cg::inclusive_scan(warp, float(lane), cg::greater<float>());
-  )",
-    64 * 16, group_headers, 64);
+  )";
+
+/// The sum over a row of lanes [first, first + count).
+float sum_of(size_t first, size_t count) {
+  float sum = 0;
+  for (size_t i = first; i < first + count; ++i)
+    sum += static_cast<float>(i);
+  return sum;
+}
+
+} // namespace
+
+TEST_CASE("tiles shuffle, vote, reduce and scan among their own threads") {
+  const auto clang = clang_or_skip();
+  if (!clang)
+    return;
+  const auto out = run_block(*clang, tile_body, 64 * 16, group_headers, 64);
   for (size_t i = 0; i < 64; ++i) {
     CAPTURE(i);
     const float* mine = out.data() + i * 16;
@@ -249,16 +250,21 @@ TEST_CASE("wmma multiplies halves and bfloat16 in every mixture of layouts") {
     }
 }
 
-TEST_CASE("NVRTC accepts fragments with the headers of the toolkit") {
+TEST_CASE("groups, barriers, pipelines and fragments give the same numbers through NVRTC") {
+  const auto clang = clang_or_skip();
   const auto nvrtc = nvrtc_or_skip();
-  if (!nvrtc)
+  if (!clang || !nvrtc)
     return;
-  auto input = simple_input(std::string(fragment_headers)
-    + "\n__global__ void k(float* out) {\nconst int lane = threadIdx.x;\n" + fragment_body
-    + "\n}\n");
-  input.unit.entries[0] = {"k", {"float*"}, {"out"}, {false}};
-  const auto compiled = compile_or_fail(input, *nvrtc);
-  if (waits_for_wmma(compiled.log))
-    return;
-  CHECK_MESSAGE(compiled.status == verdict_status::passed, compiled.log);
+  struct program {
+    const char* body;
+    size_t count;
+    const char* headers;
+    uint32_t threads;
+  };
+  for (const program& p : {program{tile_body, 64 * 16, group_headers, 64},
+         {barrier_body, 451, barrier_headers, 64}, {fragment_body, 512, fragment_headers, 32}}) {
+    CAPTURE(p.headers);
+    const auto ours = run_block(*clang, p.body, p.count, p.headers, p.threads);
+    CHECK(ours == run_block(*nvrtc, p.body, p.count, p.headers, p.threads));
+  }
 }

@@ -2,6 +2,7 @@
 
 #include "gpu/mock/mock_device.hpp"
 #include "tests/gpu/toolchain/compile_fixture.hpp"
+#include "tests/gpu/toolchain/nvrtc_fixture.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -11,14 +12,16 @@
 namespace gristmill::test {
 
 /// Runs `body` in one block of `threads` threads with `float* out` and gives back what it wrote.
-inline std::vector<float> run_block(const clang_command& clang, const std::string& body,
-  size_t count, const std::string& before = {}, uint32_t threads = 32) {
+/// `Compiler`: `clang_command` or `nvrtc_command`.
+template <class Compiler>
+std::vector<float> run_block(const Compiler& with, const std::string& body, size_t count,
+  const std::string& before = {}, uint32_t threads = 32) {
   auto input = simple_input(before
     + "\n__global__ void k(float* out) {\n"
       "const int lane = static_cast<int>(threadIdx.x);\n"
     + body + "\n}\n");
   input.unit.entries[0] = {"k", {"float*"}, {"out"}, {false}};
-  const auto compiled = compile_or_fail(input, clang);
+  const auto compiled = compile_or_fail(input, with);
   REQUIRE_MESSAGE(compiled.status == verdict_status::passed, compiled.log);
   auto device = make_mock_device({*profile("h200"), 10'000'000, {}});
   const auto module = device->load_module(compiled.ptx);

@@ -213,8 +213,7 @@ TEST_CASE("an include of a host file is refused before NVRTC would show its cont
   }
 }
 
-TEST_CASE("every header that clang's device code may include is there for NVRTC, but for those on "
-          "libcu++") {
+TEST_CASE("every header that clang's device code may include is there for NVRTC") {
   const auto nvrtc = nvrtc_or_skip();
   if (!nvrtc)
     return;
@@ -222,10 +221,7 @@ TEST_CASE("every header that clang's device code may include is there for NVRTC,
   const std::string names = device_header_names();
   for (size_t at = 0; at < names.size();) {
     const size_t end = std::min(names.find(", ", at), names.size());
-    const std::string name = names.substr(at, end - at);
-    // docs/toolchains.md: libcu++ and the preamble disagree about int64_t.
-    if (!name.starts_with("cooperative_groups") && !name.starts_with("cuda/"))
-      source += "#include <" + name + ">\n";
+    source += "#include <" + names.substr(at, end - at) + ">\n";
     at = end + 2;
   }
   source += R"(

@@ -373,6 +373,8 @@ void floats_to_float8(lane_state& s, const operation& o) {
       d[l] = two_float8<T>(a[l], b[l], (o.imm & convert_relu) != 0);
 }
 
+#include "gpu/mock/ptx/lanes/short_floats.hpp"
+
 #define ROW(D, DNAME)                                                                              \
   {DNAME ".u8", convert<D, uint8_t>}, {DNAME ".s8", convert<D, int8_t>},                           \
     {DNAME ".u16", convert<D, uint16_t>}, {DNAME ".s16", convert<D, int16_t>},                     \
@@ -424,6 +426,15 @@ const convert_entry convert_entries[] = {
   {"e5m2x2.f16x2", halves_to_float8<e5m2>},
   {"e4m3x2.f32", floats_to_float8<e4m3>},
   {"e5m2x2.f32", floats_to_float8<e5m2>},
+  {"e2m1x2.f32", floats_to_short<e2m1>},
+  {"e2m3x2.f32", floats_to_short<e2m3>},
+  {"e3m2x2.f32", floats_to_short<e3m2>},
+  {"f16x2.e2m1x2", short_to_halves<e2m1>},
+  {"f16x2.e2m3x2", short_to_halves<e2m3>},
+  {"f16x2.e3m2x2", short_to_halves<e3m2>},
+  {"ue8m0x2.f32", floats_to_scales},
+  {"ue8m0x2.bf16x2", bfloats_to_scales},
+  {"bf16x2.ue8m0x2", scales_to_bfloats},
 };
 const size_t convert_size = sizeof convert_entries / sizeof convert_entries[0];
 

@@ -1,14 +1,15 @@
 #include "gpu/mock/ptx/lanes/lanes.hpp"
 #include "gpu/mock/ptx/report.hpp"
+#include "gpu/mock/ptx/tcgen05.hpp"
 #include "gpu/mock/ptx/watch/watcher.hpp"
 #include "gpu/mock/ptx/wgmma.hpp"
 
 #include <fmt/format.h>
 
-/// Registers of wgmma. A product uses its accumulators and its left operand until `wait_group`, and
-/// what other instructions wrote to them before has to be followed by `wgmma.fence`. Moves from
-/// register to register carry the state along: front ends emit them between products, and the
-/// assembler takes them out.
+/// Registers of wgmma and of tcgen05.ld. A product uses its accumulators and its left operand until
+/// `wait_group`, and what other instructions wrote to them before has to be followed by
+/// `wgmma.fence`. Moves from register to register carry the state along: front ends emit them
+/// between products, and the assembler takes them out.
 namespace gristmill::ptx {
 
 void watcher::watch_products(warp& w, const operation& o) {
@@ -29,6 +30,10 @@ void watcher::watch_products(warp& w, const operation& o) {
     const int64_t done = int64_t{s.committed} - o.imm;
     if (done > int64_t{s.completed})
       s.completed = static_cast<uint32_t>(done);
+    return;
+  }
+  if (o.run == tensor_wait_loads) {
+    ++s.load_waits;
     return;
   }
   const auto report = [&](fault_kind kind, uint32_t reg, const char* what) {
@@ -66,10 +71,14 @@ void watcher::watch_products(warp& w, const operation& o) {
     s.in_group[to] = s.in_group[from];
     s.used_by[to] = s.used_by[from];
     s.written_at[to] = code_.registers[from].fixed ? 0 : s.written_at[from];
+    s.loading[to] = s.loading[from];
     return;
   }
   for (uint32_t i = 0; i < range.reads; ++i)
-    if (numbered(touched[i]) && busy(touched[i]))
+    if (numbered(touched[i]) && s.loading[touched[i]] == s.load_waits)
+      report(fault_kind::missing_tensor_wait, touched[i],
+        "reads a register before tcgen05.wait::ld has waited for the load that fills it, at");
+    else if (numbered(touched[i]) && busy(touched[i]))
       report(fault_kind::missing_wgmma_wait, touched[i],
         "reads a register before wgmma.wait_group has waited for the wgmma that uses it, at");
   for (uint32_t i = range.reads; i < static_cast<uint32_t>(range.reads) + range.writes; ++i) {
@@ -80,6 +89,7 @@ void watcher::watch_products(warp& w, const operation& o) {
       report(fault_kind::missing_wgmma_wait, reg,
         "writes a register before wgmma.wait_group has waited for the wgmma that uses it, at");
     s.in_group[reg] = 0;
+    s.loading[reg] = o.run == tensor_load_registers ? s.load_waits : 0;
     s.written_at[reg] = s.fences + 1;
     s.used_by[reg] = static_cast<uint32_t>(at_);
   }

@@ -94,6 +94,10 @@ struct warp_shadow {
   std::vector<uint32_t> in_group;
   std::vector<uint32_t> written_at;
   std::vector<uint32_t> used_by;
+  /// tcgen05.ld: what `load_waits` was when it was to fill the register; it is filled once that has
+  /// gone on.
+  std::vector<uint32_t> loading;
+  uint32_t load_waits = 1;
   uint32_t committed = 0;
   uint32_t completed = 0;
   uint32_t fences = 0;

@@ -2,6 +2,7 @@
 #include "gpu/mock/ptx/lanes/lanes.hpp"
 #include "gpu/mock/ptx/matrix_shapes.hpp"
 #include "gpu/mock/ptx/report.hpp"
+#include "gpu/mock/ptx/tcgen05.hpp"
 #include "gpu/mock/ptx/watch/watcher.hpp"
 #include "gpu/mock/ptx/wgmma.hpp"
 
@@ -414,6 +415,14 @@ void watcher::combined(warp& w, const operation& o) {
   set_predicate(s, o.p, w.active, lanes, logic_origin_);
 }
 
+void watcher::loaded_tensor(warp& w, const operation& o) {
+  warp_shadow& s = shadow_of(w);
+  for (uint32_t i = 0; i < o.list_size; ++i)
+    if (const uint32_t reg = number_of(o.list[i], at_, true); reg != nowhere)
+      set_register(s, reg, all_lanes, i < tensor_unwritten_.size() ? tensor_unwritten_[i] : 0,
+        static_cast<uint32_t>(at_));
+}
+
 void watcher::after_values(warp& w, const operation& o) {
   warp_shadow& s = shadow_of(w);
   switch (o.traits & trait_access) {
@@ -436,6 +445,8 @@ void watcher::after_values(warp& w, const operation& o) {
     return multiplied(w, o);
   if (o.run == wgmma_multiply)
     return multiplied_group(w, o);
+  if (o.run == tensor_load_registers)
+    return loaded_tensor(w, o);
   if (o.run == shuffle)
     return shuffled(w, o);
   if (o.run == library.select[0] || o.run == library.select[1] || o.run == library.select[2])

@@ -6,6 +6,7 @@
 #include "gpu/mock/ptx/matrix_shapes.hpp"
 #include "gpu/mock/ptx/report.hpp"
 #include "gpu/mock/ptx/resident.hpp"
+#include "gpu/mock/ptx/tcgen05.hpp"
 #include "gpu/mock/ptx/tensor_copy.hpp"
 #include "gpu/mock/ptx/wgmma.hpp"
 
@@ -40,9 +41,10 @@ watcher::watcher(const launch& what, const kernel& code)
       || o.run == bulk_reduce || o.run == tensor_load || o.run == tensor_store
       || o.run == tensor_reduce)
       doing_[i] = doing::bulk;
-    else if (o.run == wgmma_multiply)
+    else if (o.run == wgmma_multiply || o.run == tensor_multiply || o.run == tensor_copy_in)
       doing_[i] = doing::product;
-    products_ = products_ || (doing_[i] == doing::product && on(check::wgmma));
+    products_ = products_
+      || ((o.run == wgmma_multiply || o.run == tensor_load_registers) && on(check::wgmma));
     const bool has_address = (o.traits & trait_access) != 0 || o.counted == category::async
       || o.kind == flow::indexed_branch || o.run == load_matrix || o.run == store_matrix
       || o.run == load_fragment || o.run == store_fragment;
@@ -94,6 +96,7 @@ void watcher::block_starts(block_state& block) {
       s.in_group.assign(code_.registers.size(), 0);
       s.written_at.assign(code_.registers.size(), 0);
       s.used_by.assign(code_.registers.size(), 0);
+      s.loading.assign(code_.registers.size(), 0);
     }
   }
   if (block.rank == 0)
@@ -110,6 +113,7 @@ void watcher::run(warp& w, const operation& o) {
   ranges_.clear();
   candidates_.clear();
   written_.clear();
+  tensor_unwritten_.clear();
   released_ = false;
   if (values_)
     before_values(w, o);
@@ -244,6 +248,23 @@ void watcher::shared_range(
   // Registers that stmatrix stores are looked at afterwards.
   if (write)
     std::fill_n(undefined, bytes, uint8_t{0});
+}
+
+void watcher::tensor_unwritten(uint32_t i, uint32_t lanes) {
+  tensor_unwritten_.resize(i + 1);
+  tensor_unwritten_[i] = lanes;
+}
+
+void watcher::tensor_fence_missing(warp& w, uint32_t written_by, uint32_t lane) {
+  if (!is_new(fault_kind::missing_tensor_fence, at_, written_by))
+    return;
+  const executed_place other =
+    place_of(code_, what_, w.block->number, written_by, w.id * warp_lanes + lane);
+  add(w, at_, fault_kind::missing_tensor_fence, lane,
+    "a wait has told that tensor memory is written, and no tcgen05.fence::after_thread_sync lies "
+    "between the wait and this; it was written at "
+      + place_text(other.ptx_line, other.source),
+    &other);
 }
 
 bool watcher::is_new(fault_kind kind, size_t at, size_t other) {

@@ -46,6 +46,12 @@ public:
   /// A wait of that lane has come to its end.
   void waited(warp& w, const operation& o, mbarrier& m, uint32_t lane);
 
+  /// Of `tcgen05.ld`: lanes of its register `i` whose tensor memory nobody has written.
+  void tensor_unwritten(uint32_t i, uint32_t lanes);
+  /// Tensor memory is touched that the operation `written_by` wrote; it is complete, and the warp
+  /// has passed no fence since that became known.
+  void tensor_fence_missing(warp& w, uint32_t written_by, uint32_t lane);
+
   // Called by the executor.
   void arrives_at_barrier(warp& w, size_t number);
   void leaves_barrier(warp& w, size_t number);
@@ -120,6 +126,7 @@ private:
   void moved_matrices(warp& w, const operation& o, bool store);
   void multiplied(warp& w, const operation& o);
   void multiplied_group(warp& w, const operation& o);
+  void loaded_tensor(warp& w, const operation& o);
   void note_shuffle(warp& w, const operation& o);
   void shuffled(warp& w, const operation& o);
   void selected(warp& w, const operation& o);
@@ -170,6 +177,8 @@ private:
   uint32_t q_undefined_ = 0;
   uint32_t r_undefined_ = 0;
   uint32_t logic_origin_ = UINT32_MAX;
+  /// Of `tcgen05.ld`: lanes by register; empty when all of it was written.
+  std::vector<uint32_t> tensor_unwritten_;
   /// Of a shuffle: lanes whose source held an undefined value.
   uint32_t shuffled_from_ = 0;
 

@@ -5,19 +5,27 @@
 // How every function of these headers is declared.
 #define GM_DEVICE static __device__ __forceinline__
 
+// The same type as in a toolkit's <cuda/std/cstdint>, which its cooperative groups and barriers read,
+// and, behind clang, as on the host.
+#ifdef __CUDACC_RTC__
+#define GM_INT64 long long
+#else
+#define GM_INT64 long
+#endif
+
 typedef decltype(static_cast<char*>(nullptr) - static_cast<char*>(nullptr)) ptrdiff_t;
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
-typedef long int64_t;
+typedef GM_INT64 int64_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
-typedef unsigned long uint64_t;
-typedef long intptr_t;
-typedef unsigned long uintptr_t;
-typedef long intmax_t;
-typedef unsigned long uintmax_t;
+typedef unsigned GM_INT64 uint64_t;
+typedef GM_INT64 intptr_t;
+typedef unsigned GM_INT64 uintptr_t;
+typedef GM_INT64 intmax_t;
+typedef unsigned GM_INT64 uintmax_t;
 typedef int8_t int_least8_t;
 typedef int16_t int_least16_t;
 typedef int32_t int_least32_t;

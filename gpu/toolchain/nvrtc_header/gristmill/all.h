@@ -12,6 +12,21 @@
 #include "std_math.h"
 #include "signature.h"
 
+// The toolkit's cooperative_groups/memcpy_async.h takes one in deprecated functions.
+namespace nvcuda {
+namespace experimental {
+class pipeline {
+public:
+  GM_DEVICE void commit() { __pipeline_commit(); }
+  template <unsigned stage>
+  GM_DEVICE void wait_prior() {
+    __pipeline_wait_prior(stage);
+  }
+  GM_DEVICE void wait(size_t) { __pipeline_wait_prior(0); }
+};
+} // namespace experimental
+} // namespace nvcuda
+
 #undef __is_const
 #undef __is_pointer
 #undef __is_floating_point

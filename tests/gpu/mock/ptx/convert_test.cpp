@@ -225,3 +225,100 @@ TEST_CASE("a conversion of 8-bit floats that PTX does not have is refused") {
          "cvt.rn.f32.e4m3x2 %f1, %h1;", "cvt.rz.satfinite.e4m3x2.f32 %h1, %f1, %f2;"})
     CHECK_FALSE(gristmill::ptx::parse(entry(text)));
 }
+
+namespace {
+
+/// The value of a code of 1 sign bit, `exponent` bits and the rest fraction, without infinity and
+/// NaN.
+double small_value(uint32_t code, int exponent, int fraction) {
+  const auto e = static_cast<int>(code >> fraction & ((1U << exponent) - 1));
+  const auto f = static_cast<int>(code & ((1U << fraction) - 1));
+  const int bias = (1 << (exponent - 1)) - 1;
+  const double magnitude = e == 0 ? std::ldexp(f, 1 - bias - fraction)
+                                  : std::ldexp((1 << fraction) + f, e - bias - fraction);
+  return code >> (exponent + fraction) & 1 ? -magnitude : magnitude;
+}
+
+/// The nearest code by looking at all of them; of two, the even one.
+uint32_t nearest_code(double x, int exponent, int fraction) {
+  const uint32_t codes = 1U << (exponent + fraction);
+  if (std::isnan(x))
+    return codes - 1;
+  // What is larger than all of them, infinity included, is the largest.
+  const double magnitude = std::min(std::fabs(x), small_value(codes - 1, exponent, fraction));
+  uint32_t best = 0;
+  for (uint32_t code = 1; code < codes; ++code) {
+    const double now = std::fabs(magnitude - small_value(code, exponent, fraction));
+    const double then = std::fabs(magnitude - small_value(best, exponent, fraction));
+    if (now < then || (now == then && code % 2 == 0))
+      best = code;
+  }
+  return best | (std::signbit(x) ? codes : 0);
+}
+
+} // namespace
+
+TEST_CASE("floats of 4 and 6 bits are converted to the nearest value, and back exactly") {
+  std::vector<float> a, b;
+  for (int i = -700; i <= 700; ++i) {
+    a.push_back(static_cast<float>(i) / 16);
+    b.push_back(static_cast<float>(i * i % 353) / 32);
+  }
+  a.insert(a.end(), {1e30F, -INFINITY, NAN, -0.0F, 1e-30F});
+  b.insert(b.end(), {-1e30F, INFINITY, -1.0F, 0.25F, 0.75F});
+  struct form {
+    std::string name;
+    int exponent, fraction;
+    uint32_t step;
+  };
+  for (const form& f : {form{"e2m1x2", 2, 1, 4}, {"e2m3x2", 2, 3, 8}, {"e3m2x2", 3, 2, 8}}) {
+    CAPTURE(f.name);
+    const bool nibbles = f.step == 4;
+    const std::string d = nibbles ? "%x" : "%d";
+    const std::string keep = nibbles ? "mov.b16 %h1, 0; cvt.u16.u8 %d, %x;" : "";
+    const std::string head = nibbles ? ".reg .b8 %x; " : "";
+    const auto codes = evaluate<uint16_t>(
+      head + "cvt.rn.satfinite." + f.name + ".f32 " + d + ", %a, %b; " + keep, a, b);
+    const auto positive = evaluate<uint16_t>(
+      head + "cvt.rn.satfinite.relu." + f.name + ".f32 " + d + ", %a, %b; " + keep, a, b);
+    std::vector<uint16_t> all;
+    for (size_t i = 0; i < a.size(); ++i) {
+      CAPTURE(a[i]);
+      const uint32_t high = nearest_code(a[i], f.exponent, f.fraction);
+      const uint32_t low = nearest_code(b[i], f.exponent, f.fraction);
+      REQUIRE(codes[i] == (high << f.step | low));
+      REQUIRE((positive[i] >> f.step) == (a[i] <= 0 ? 0 : static_cast<int>(high)));
+    }
+    const uint32_t count = 2U << (f.exponent + f.fraction);
+    for (uint32_t code = 0; code < count; ++code)
+      all.push_back(static_cast<uint16_t>(code << f.step | (count - 1 - code)));
+    const auto halves = evaluate<uint32_t>(nibbles
+        ? ".reg .b8 %x, %y; mov.b16 {%x, %y}, %a; cvt.rn.f16x2.e2m1x2 %d, %x;"
+        : "cvt.rn.f16x2." + f.name + " %d, %a;",
+      all);
+    for (uint32_t code = 0; code < count; ++code) {
+      const auto value = [&](uint32_t half) {
+        const auto e = static_cast<int>(half >> 10 & 31);
+        const double m =
+          e == 0 ? std::ldexp(half & 1023, -24) : std::ldexp(1024 + (half & 1023), e - 25);
+        return half & 0x8000 ? -m : m;
+      };
+      REQUIRE(value(halves[code] >> 16) == small_value(code, f.exponent, f.fraction));
+      REQUIRE(
+        value(halves[code] & 0xffff) == small_value(count - 1 - code, f.exponent, f.fraction));
+    }
+  }
+}
+
+TEST_CASE("scales are the power of two below or above, with the sign left out") {
+  const std::vector<float> a{1, 1.5F, -3, 0, std::ldexp(1.0F, -127), std::ldexp(1.5F, -127),
+    INFINITY, NAN, std::ldexp(1.9F, 127), std::ldexp(1.0F, 127)};
+  const std::vector<uint16_t> below{127, 127, 128, 0, 0, 0, 254, 255, 254, 254};
+  const std::vector<uint16_t> above{127, 128, 129, 0, 0, 1, 254, 255, 254, 254};
+  CHECK(evaluate<uint16_t>("cvt.rz.satfinite.ue8m0x2.f32 %d, 0f00000000, %a;", a) == below);
+  CHECK(evaluate<uint16_t>("cvt.rp.satfinite.ue8m0x2.f32 %d, 0f00000000, %a;", a) == above);
+  CHECK(evaluate<uint16_t>("cvt.rp.ue8m0x2.f32 %d, 0f3F800000, %a;", a)[6] == 0x7fff);
+  CHECK(evaluate<uint32_t>(
+          "cvt.rn.bf16x2.ue8m0x2 %d, %a;", std::vector<uint16_t>{0x7f00, 0xff01, 0x80fe})
+    == std::vector<uint32_t>{0x3f800040, 0x7fff0080, 0x40007f00});
+}

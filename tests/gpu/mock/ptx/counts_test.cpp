@@ -125,6 +125,42 @@ TEST_CASE("caches keep what was read, and the critical path sees it") {
   CHECK(past.l2_sectors == 8);
 }
 
+TEST_CASE("DRAM is read in pairs of sectors, and a request names sectors of one line") {
+  std::vector<uint32_t> data(32 * 32);
+  setup s;
+  s.buffer(data).block(32);
+  s.what.caches = true;
+  // A sector of each of 32 lines, then the other half of its pair, then the next pair.
+  const counts c =
+    count("mul.wide.u32 %rd4, %r1, 128; add.s64 %rd4, %rd4, %rd1; "
+          "ld.volatile.global.u32 %r2, [%rd4]; ld.volatile.global.u32 %r2, [%rd4+32]; "
+          "ld.volatile.global.u32 %r2, [%rd4+64];",
+      s);
+  CHECK(c.l2_sectors == 96);
+  CHECK(c.l2_read_requests == 96);
+  CHECK(c.l2_write_requests == 0);
+  CHECK(c.dram_read_sectors == 128);
+  CHECK(c.dram_lone_sectors == 128);
+  CHECK(c.unshared_read_sectors == 128);
+}
+
+TEST_CASE("updates by atomics are counted where they meet") {
+  std::vector<uint32_t> data(1024);
+  setup s;
+  s.buffer(data).block(32);
+  s.what.caches = true;
+  const counts one = count("red.global.add.u32 [%rd1], %r1;", s);
+  CHECK(one.atomic_updates == 32);
+  CHECK(one.hottest_updates == 32);
+  CHECK(one.atomic_float_conflicts == 0);
+  const counts apart = count("red.global.add.u32 [%rd3], %r1;", s);
+  CHECK(apart.atomic_updates == 4);
+  CHECK(apart.l2_write_requests == 0);
+  const counts floats = count("mov.f32 %f1, 0f3F800000; red.global.add.f32 [%rd1], %f1;", s);
+  CHECK(floats.atomic_float_conflicts == 31);
+  CHECK(floats.hottest_float_conflicts == 31);
+}
+
 TEST_CASE("the same launch gives the same numbers and counts, wherever its memory lies") {
   const auto text = entry(R"(
     mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.s32 %r3, %r2, 64, %r1; mul.wide.u32 %rd2, %r3, 4;

@@ -37,15 +37,21 @@ bool contains(const std::string& text, std::string_view part) {
 TEST_CASE("an entry tells its parameters, memory, limits and registers") {
   const auto m = must_parse(std::string(head)
     + "// comment\n.file 1 \"a.cu\"\n.pragma \"x\";\n.section .debug_str { .b8 1, 2 { } }\n"
-      ".visible .entry first(.param .u64 a, .param .f32 b) .reqntid 32, 4, 1 .minnctapersm 2\n"
+      ".visible .entry first(.param .u64 a, .param .f32 b) .reqntid 32, 4 .minnctapersm 2\n"
       "{ .reg .b32 %r<9>; .shared .align 16 .b8 s[100]; .local .align 4 .b8 l[12];\n"
       ".loc 1 2 3\n ld.param.u32 %r1, [b]; st.shared.u32 [s], %r1; /* more */ ret; }\n"
-      ".entry second() .pragma \"nounroll\"; { ret; }\n");
+      ".entry second() .maxntid 64 .maxnreg 40 .pragma \"nounroll\"; { ret; }\n");
   const auto all = entries(*m);
   REQUIRE(all.size() == 2);
   CHECK(all[0].name == "first");
   CHECK(all[0].line == 8);
   CHECK(all[0].max_threads == 128);
+  CHECK(all[0].required_block == std::array<uint32_t, 3>{32, 4, 1});
+  CHECK(all[0].blocks_per_sm_min == 2);
+  CHECK(all[0].registers_max == 0);
+  CHECK(all[1].max_threads == 64);
+  CHECK(all[1].required_block == std::array<uint32_t, 3>{});
+  CHECK(all[1].registers_max == 40);
   CHECK(all[0].static_shared == 100);
   CHECK(all[0].local_bytes == 12);
   CHECK(all[0].parameters[1] == parameter{"b", 8, 4, 4, "f32"});
@@ -64,7 +70,7 @@ TEST_CASE("special registers that tell time or place are listed") {
 
 TEST_CASE("what is not supported is one error that names the line and the instruction") {
   const std::pair<const char*, const char*> cases[] = {
-    {"tcgen05.fence::before_thread_sync;", "instruction 'tcgen05."},
+    {"tcgen05.shift.cta_group::1.down [%r1];", "this form of tcgen05"},
     {"frobnicate.b32 %r1, %r2;", "instruction 'frobnicate.b32' is not supported"},
     {"add.rn.strange.f32 %f1, %f2, %f3;", "'add.strange.f32'"},
     {"ld.global.weird.u32 %r1, [%rd1];", "'.weird' is not supported"},
