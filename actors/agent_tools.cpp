@@ -367,7 +367,15 @@ void agent_tools::compile(const question_ptr& work) {
 }
 
 void agent_tools::emulate(const question_ptr& work) {
-  auto run = build_run_job(*config_.context, work->measure);
+  if (config_.context->measured) {
+    // The sets of such a run have the true sizes, which an interpreter does not come to the end of.
+    fail_question(work,
+      {errc::unsupported,
+        "this run is on a real GPU, where only `compile` answers; hand the candidate in"});
+    return;
+  }
+  auto run =
+    build_run_job(*config_.context, work->measure, "mock:" + config_.context->device_model);
   if (!run) {
     fail_question(work, run.error());
     return;
@@ -468,7 +476,7 @@ void agent_tools::judge(const question_ptr& work) {
   const auto& of = config_.context->problems.at(work->asked.problem);
   auto judged = build_judge_job(*config_.context,
     {work->measure.attempt, attempt_kind::search, work->asked.candidate, attempt_effort::full,
-      work->asked.workloads, work->measured});
+      work->asked.workloads, work->measured, measure_purpose::screen, {}, {}});
   if (!judged) {
     fail_question(work, judged.error());
     return;

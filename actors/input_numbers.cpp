@@ -22,11 +22,11 @@ input_kind kind_of(const workload& work, const std::string& input) {
 }
 
 scalar_value draw_number(const run_context& context, const problem& target, const workload& work,
-  const tensor_spec& spec, bool held_out) {
-  const auto choose = held_out ? choose_held_out_distribution : choose_distribution;
-  const auto kind = choose(spec.name, spec.description, spec.type, {}, target.def.op_type);
-  const auto drawn = generate_number(
-    kind, spec.type, input_key(context, target, work.uuid, held_out ? "held-out" : "0", spec.name));
+  const tensor_spec& spec) {
+  const auto kind =
+    choose_distribution(spec.name, spec.description, spec.type, {}, target.def.op_type);
+  const auto drawn =
+    generate_number(kind, spec.type, input_key(context, target, work.uuid, "0", spec.name));
   return {spec.type, drawn.number, drawn.integer, drawn.is_integer};
 }
 
@@ -90,7 +90,7 @@ tensor_key input_key(const run_context& context, const problem& target, const st
 }
 
 result<scalar_values> known_numbers(
-  const run_context& context, const problem& target, const workload& work, bool held_out) {
+  const run_context& context, const problem& target, const workload& work) {
   scalar_values out;
   for (const auto& spec : target.def.inputs) {
     if (!spec.is_scalar)
@@ -104,7 +104,7 @@ result<scalar_values> known_numbers(
       break;
     }
     case input_kind::random:
-      out.emplace_back(spec.name, draw_number(context, target, work, spec, held_out));
+      out.emplace_back(spec.name, draw_number(context, target, work, spec));
       break;
     case input_kind::custom:
       break;

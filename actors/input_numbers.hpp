@@ -17,16 +17,16 @@ namespace gristmill {
 enum class input_set : uint8_t { check = 0, clock };
 
 /// Keys the values of an input: HMAC(run secret, definition, workload, set, tensor), contracts
-/// section 3. `set` is "0" for the correctness run, "clock", or "held-out".
+/// section 3. `set` is "0" for the first correctness run, "clock", or another set's name.
 tensor_key input_key(const run_context& context, const problem& target, const std::string& uuid,
   std::string_view set, const std::string& tensor);
 
 /// The numbers among a workload's inputs that are known before the oracle ran: those that the
-/// workload gives, and random ones, of which one element is drawn. Numbers of a custom entry point
-/// are left out. `invalid_input` for a value that the declared type does not hold, or an input
+/// workload gives, and random ones, of which one element is drawn: the same for all sets, so that
+/// every set is run by the same launches. Numbers of a custom entry point are left out. `invalid_input` for a value that the declared type does not hold, or an input
 /// without a shape that is to come from a file.
 result<scalar_values> known_numbers(
-  const run_context& context, const problem& target, const workload& work, bool held_out = false);
+  const run_context& context, const problem& target, const workload& work);
 
 /// Inputs without a shape whose value the entry point returns.
 std::vector<custom_number> custom_numbers(const problem& target, const workload& work);

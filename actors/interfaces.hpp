@@ -90,7 +90,10 @@ using scorer_actor = caf::typed_actor<
 /// Makes inputs, references and operator graphs.
 using oracle_actor = caf::typed_actor<
   // A reference that raises is an answer (invalid_reference); `child_failed` when the child died.
-  sig<prepared_problem, prepare_request>>;
+  // Of a draw, the cases that came to be; `not_checked` when none did.
+  sig<prepared_problem, prepare_request>,
+  // A promotion is over. Unknown draws are ignored.
+  sig<void, draw_over>>;
 
 /// Every call of a language model goes through here: which deployment, when, how often again, and
 /// who pays. The transport behind it does the waiting.

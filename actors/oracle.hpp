@@ -17,7 +17,8 @@ struct oracle_config {
   std::chrono::nanoseconds deadline = std::chrono::minutes{10};
 };
 
-/// Has inputs, references and operator graphs made by a `gristmill-oracle` child.
+/// Has inputs, references and operator graphs made by a `gristmill-oracle` child, and for
+/// promotions the cases of a draw, whose files it removes when the draw is over.
 class oracle final : public oracle_actor::base {
 public:
   oracle(caf::actor_config& actor, oracle_config config);
@@ -31,15 +32,23 @@ protected:
 private:
   using promise = caf::typed_response_promise<prepared_problem>;
 
-  caf::result<prepared_problem> prepare(const std::string& problem_name);
-  void on_child(const problem& target, uint64_t child, const child_result& ended,
-    const std::string& nonce, const std::string& folder);
+  caf::result<prepared_problem> prepare(const prepare_request& request);
+  void on_child(const prepare_request& request, const problem& target, uint64_t child,
+    const child_result& ended, const std::string& nonce, const std::string& folder);
+  void end_draw(const std::string& draw);
+  struct waiting {
+    promise reply;
+    /// What the child makes; empty for the pool's.
+    std::string draw;
+    /// Nobody wants it any more.
+    bool over = false;
+  };
   /// Who waits for that child; the front answers once for each.
-  promise take(uint64_t child);
+  waiting take(uint64_t child);
 
   oracle_config config_;
-  /// Who waits, by the number of the child.
-  std::map<uint64_t, promise> open_;
+  /// By the number of the child.
+  std::map<uint64_t, waiting> open_;
 };
 
 } // namespace gristmill

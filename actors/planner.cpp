@@ -98,7 +98,7 @@ void planner::prepare_more() {
 
 void planner::prepare(const std::string& problem) {
   ++preparing_;
-  seam::ask(this, config_.oracle, prepare_request{problem})
+  seam::ask(this, config_.oracle, prepare_request{problem, {}, {}})
     .then([this](const prepared_problem& prepared) { on_prepared(prepared); },
       [this, problem, asked = config_.oracle](const caf::error& error) {
         if (found_nobody(error))

@@ -9,24 +9,40 @@
 
 namespace gristmill {
 
-/// What the oracle child of a problem has to make: inputs of the correctness runs and their
-/// references, pattern files for the clock, and the operator graph where none is shipped.
+/// What the oracle child of a problem has to make: inputs and references of every set of the pool
+/// (`pool_cases`), pattern files for the clock where they are needed, and the operator graph where
+/// none is shipped.
 ///
-/// `held_out` draws from the held-out distributions and with other keys. `not_found` with "blob
-/// missing: ..." for a safetensors file that is nowhere, which is nobody's failure but the data
-/// set's; `unsupported` for a problem whose reference or entry point needs torch where there is no
-/// interpreter; `invalid_input` for axes that do not resolve and inputs that contradict the
-/// definition.
-result<prepare_job> build_prepare_job(
-  const run_context& context, const problem& target, bool held_out = false);
+/// `not_found` with "blob missing: ..." for a safetensors file that is nowhere, which is nobody's
+/// failure but the data set's; `unsupported` for a problem whose reference or entry point needs
+/// torch where there is no interpreter; `invalid_input` for axes that do not resolve and inputs
+/// that contradict the definition.
+result<prepare_job> build_prepare_job(const run_context& context, const problem& target);
 
-/// The folders that the job writes to. Errors: `io_failed`.
-result<void> make_data_folders(const run_context& context, const problem& target);
+/// The same for a draw: the cases of `draw_cases` for this candidate, and no graph. Errors also
+/// those of `resolve_candidate`.
+result<prepare_job> build_draw_job(const run_context& context, const problem& target,
+  const std::string& draw, const candidate_ref& candidate);
+
+/// Whether the clock run has inputs of its own. On a real device, where a workload is checked at
+/// its own size, calls are timed on the sets that it is checked on.
+bool needs_patterns(const run_context& context, const axis_values& full, const axis_values& check);
+
+/// The folders that the job writes to; of the pool for an empty draw. Errors: `io_failed`.
+result<void> make_data_folders(
+  const run_context& context, const problem& target, const std::string& draw = {});
 
 /// What the problem is once its child has answered: floors from the graph, or from the bounds
 /// table. The first workload whose inputs or reference failed fails the problem. Numbers of a
 /// custom entry point are stored for the runs.
 result<prepared_problem> finish_prepare(const run_context& context, const problem& target,
   const child_result& ended, const std::string& nonce, const std::string& job_folder);
+
+/// What of a draw came to be: `sets` of each workload counts its cases. A case whose reference
+/// raises is left out, which `reason` tells; `not_checked` when a workload has none. Errors:
+/// `child_failed` for what is not the reference's.
+result<prepared_problem> finish_draw(const run_context& context, const problem& target,
+  const std::string& draw, const candidate_ref& candidate, const child_result& ended,
+  const std::string& nonce);
 
 } // namespace gristmill

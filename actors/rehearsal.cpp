@@ -7,13 +7,14 @@ namespace gristmill {
 oracle_actor::behavior_type rehearsal_oracle::make_behavior() {
   seam::end_on_exception(this);
   return {[](const prepare_request& request) {
-    prepared_problem ready;
-    ready.problem = request.problem;
-    ready.status = verdict_status::passed;
-    ready.has_bounds = true; // So that nobody measures a baseline.
-    ready.reason = "a rehearsal has nothing to prepare";
-    return ready;
-  }};
+            prepared_problem ready;
+            ready.problem = request.problem;
+            ready.status = verdict_status::passed;
+            ready.has_bounds = true; // So that nobody measures a baseline.
+            ready.reason = "a rehearsal has nothing to prepare";
+            return ready;
+          },
+    [](const draw_over&) {}};
 }
 
 proposer_actor::behavior_type rehearsal_proposer::make_behavior() {

@@ -15,13 +15,20 @@ std::filesystem::path folder_name(const std::string& problem_name, const std::st
 } // namespace
 
 std::filesystem::path run_context::inputs(
-  const std::string& problem_name, const std::string& uuid) const {
-  return directory / "data" / "inputs" / folder_name(problem_name, uuid);
+  const std::string& problem_name, const std::string& uuid, const std::string& draw) const {
+  auto root = draw.empty() ? directory / "data" / "inputs" : draw_folders(draw)[0];
+  return root / folder_name(problem_name, uuid);
 }
 
 std::filesystem::path run_context::references(
-  const std::string& problem_name, const std::string& uuid) const {
-  return directory / "data" / "references" / folder_name(problem_name, uuid);
+  const std::string& problem_name, const std::string& uuid, const std::string& draw) const {
+  auto root = draw.empty() ? directory / "data" / "references" : draw_folders(draw)[1];
+  return root / folder_name(problem_name, uuid);
+}
+
+std::array<std::filesystem::path, 2> run_context::draw_folders(const std::string& draw) const {
+  const auto name = "draw-" + sha256_hex(draw).substr(0, 16);
+  return {directory / "data" / "inputs" / name, directory / "data" / "references" / name};
 }
 
 } // namespace gristmill

@@ -36,14 +36,25 @@ struct run_context {
 
   /// Such as "h200"; one model a run in this build.
   std::string device_model;
+  /// What results name as their device: "mock:h200", "cuda:h200".
+  std::string device_label = "mock";
+  /// "NVIDIA H200" of a real device; empty for a model.
+  std::string device_title;
+  /// Kernels run on a real device: times are measured, not modelled.
+  bool measured = false;
   device_facts facts;
   /// Bandwidth and arithmetic rate of the floor.
   uint64_t floor_bytes_per_second = 0;
   uint64_t floor_flops_per_second = 0;
   /// Of the matrix units, in multiply-adds a second.
   mac_counts floor_macs_per_second{};
+  /// What no kernel of the device can beat; 0 = not known, as of a model, which has no such limit.
+  uint64_t shortest_kernel_ns = 0;
+  uint64_t write_bytes_per_second = 0;
   /// Compiler target, such as "sm_90a".
   std::string arch;
+  /// Who makes device code, such as "clang-19.1.7".
+  std::string toolchain;
   std::optional<bounds_table> bounds;
 
   /// "auto", "native" or "torch".
@@ -53,18 +64,34 @@ struct run_context {
   /// Where safetensors files are searched after the problem's own folder; FLASHINFER_TRACE_DIR.
   std::vector<std::filesystem::path> blob_roots;
 
-  /// Problems with more elements than this are checked on a shrunken twin.
+  /// Workloads with more elements than this are checked on a shrunken twin.
   uint64_t check_elements_max = 2'000'000;
+  /// Sets of inputs that a workload is checked on, made once and used for every candidate.
+  uint32_t rounds = 1;
+  /// What the sets of one workload may take on the disk, and their references in multiply-adds.
+  /// There is always one set, and fewer than `rounds` are told.
+  uint64_t sets_bytes_max = uint64_t{1} << 30;
+  uint64_t sets_macs_max = uint64_t{1} << 37;
+  /// Whether a candidate has to pass a promotion before it is the incumbent.
+  bool promote = false;
+  /// Samples of a timing, and what L2 holds before each call: "official" or "clean". Only on a real
+  /// device.
+  uint32_t samples = 1;
+  std::string flush = "official";
   /// Warp instructions of one launch in the mock before it counts as endless.
   uint64_t instruction_limit = 200'000'000;
 
   /// Numbers the children of this process, over all actors and their restarts.
   std::shared_ptr<std::atomic<uint64_t>> child_ids = std::make_shared<std::atomic<uint64_t>>(1);
 
-  /// Where inputs lie; the runner reads them.
-  std::filesystem::path inputs(const std::string& problem_name, const std::string& uuid) const;
+  /// Where inputs lie; the runner reads them. Those of a draw lie apart from the pool's.
+  std::filesystem::path inputs(
+    const std::string& problem_name, const std::string& uuid, const std::string& draw = {}) const;
   /// Where references lie; only the judge reads them.
-  std::filesystem::path references(const std::string& problem_name, const std::string& uuid) const;
+  std::filesystem::path references(
+    const std::string& problem_name, const std::string& uuid, const std::string& draw = {}) const;
+  /// All that was made for a draw.
+  std::array<std::filesystem::path, 2> draw_folders(const std::string& draw) const;
   /// Job directories of children.
   std::filesystem::path jobs() const { return directory / "jobs"; }
 };

@@ -122,7 +122,7 @@ event prepared_event(const prepared_problem& prepared) {
   auto& workloads = data["workloads"] = json::array();
   for (const auto& w : prepared.workloads)
     workloads.push_back({{"uuid", w.uuid}, {"floor_ns", w.floor_ns}, {"shrunken", w.shrunken},
-      {"floor_method", w.floor_method}});
+      {"floor_method", w.floor_method}, {"sets", w.sets}, {"sets_note", w.sets_note}});
   return {.kind = "problem_prepared",
     .problem = prepared.problem,
     .reason = prepared.reason,
@@ -224,6 +224,8 @@ event finished_event(const attempt_summary& summary, const planner_note& note) {
     data["sol_score"] = finite(summary.sol_score);
     data["floor_share"] = finite(summary.floor_share);
     data["times"] = times_of(summary.times);
+    if (summary.incumbent_stays)
+      data["incumbent_stays"] = true;
   }
   return {.kind = "attempt_finished",
     .problem = summary.id.problem,
@@ -265,6 +267,7 @@ result<void> take_status(attempt_summary& out, const json& data) {
   out.speedup = data.at("speedup").get<double>();
   out.sol_score = data.at("sol_score").get<double>();
   out.floor_share = data.at("floor_share").get<double>();
+  out.incumbent_stays = data.value("incumbent_stays", false);
   return {};
 }
 

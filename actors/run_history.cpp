@@ -137,6 +137,8 @@ private:
       mind.on_rerun({e.problem, e.attempt, e.candidate}, e.t);
     } else if (kind == "verdict" || kind == "probe_verdict") {
       return take_verdict(e);
+    } else if (kind == "screened") {
+      return take_screened(e);
     } else {
       take_lease(e);
     }
@@ -160,10 +162,40 @@ private:
     auto summary = summary_of_verdict(e);
     if (!summary)
       return pass(summary);
+    const auto data = json::parse(e.data, nullptr, false);
     if (e.kind == "verdict" && summary->kind == attempt_kind::baseline
       && summary->status == verdict_status::passed)
-      take_baseline(e, json::parse(e.data, nullptr, false));
+      take_baseline(e, data);
+    if (e.kind == "verdict")
+      take_best(*summary, data.value("promotion", false));
+    // Its screening held a lease of its own.
+    if (auto screened = screened_ns_.find(e.attempt); screened != screened_ns_.end())
+      summary->gpu_ns += screened->second;
     verdicts_[e.attempt] = std::move(*summary);
+    return {};
+  }
+
+  /// As the scorer does when it decides.
+  void take_best(const attempt_summary& summary, bool promotion) {
+    if (summary.status != verdict_status::passed || summary.objective_ns == 0)
+      return;
+    auto& best = out_.best.of(summary.id);
+    best.tried += promotion ? 0 : 1;
+    const bool faster = best.objective_ns == 0 || summary.objective_ns < best.objective_ns;
+    if (summary.incumbent_stays || !(promotion || faster))
+      return;
+    best.candidate = summary.candidate;
+    best.objective_ns = summary.objective_ns;
+  }
+
+  /// No verdict yet. When the process ends before there is one, the attempt is cut off like others.
+  result<void> take_screened(const event& e) {
+    auto summary = summary_of_verdict(e);
+    if (!summary)
+      return pass(summary);
+    screened_ns_[e.attempt] += summary->gpu_ns;
+    if (!json::parse(e.data, nullptr, false).value("promotion", false))
+      ++out_.best.of(summary->id).tried;
     return {};
   }
 
@@ -245,6 +277,8 @@ private:
   std::map<std::string, uint32_t> next_ordinals_;
   /// By attempt: verdicts that the planner has not counted.
   std::map<std::string, attempt_summary> verdicts_;
+  /// By attempt: how long the leases before its last one were held, as far as `screened` tells.
+  std::map<std::string, uint64_t> screened_ns_;
   /// Open leases.
   std::map<std::pair<std::string, uint64_t>, event> leases_;
   /// By attempt that is under way: how long its closed leases were held.
@@ -313,7 +347,7 @@ result<restored_run> restore_run(const portfolio_config& config,
   auto mind = portfolio::make(unlimited, problems);
   if (!mind)
     return pass(mind);
-  restored_run out{std::move(*mind), {}, {}, nanoseconds{0}, {}, {}, {}};
+  restored_run out{std::move(*mind), {}, {}, {}, nanoseconds{0}, {}, {}, {}};
   replay facts(out, unlimited.takes_plants);
   for (const auto& e : events)
     if (auto fine = facts.take(e); !fine)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/baseline_times.hpp"
+#include "actors/incumbents.hpp"
 #include "actors/llm_history.hpp"
 #include "messages/event.hpp"
 #include "messages/result.hpp"
@@ -41,6 +42,7 @@ result<run_beginning> read_beginning(std::span<const event> events);
 struct restored_run {
   portfolio mind;
   baseline_times baselines;
+  incumbents best;
   /// By name of the GPU: highest token that was ever reserved.
   std::map<std::string, uint64_t> token_floors;
   /// Time of the run that is used up: that of the last event.

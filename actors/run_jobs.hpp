@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/candidate.hpp"
-#include "actors/gpu_mock.hpp"
+#include "actors/gpu_executor.hpp"
 #include "actors/run_context.hpp"
 #include "messages/child.hpp"
 #include "messages/measure.hpp"
@@ -13,12 +13,15 @@
 
 namespace gristmill {
 
-/// What the runner has to do for a measurement: every workload that it asks for in full on its
-/// correctness inputs, and at true size for the clock. Outputs go to the job's folder, under
-/// `output_file`. Errors: those of `resolve_candidate`; `invalid_input` when the compiled units are
-/// not those that the plan needs, and for a workload that the problem has not; `not_found` for an
-/// input that the oracle has not made or code that is gone.
-result<run_job> build_run_job(const run_context& context, const measure_request& request);
+/// What the runner has to do for a measurement on `device` ("mock:h200", "cuda:0"): every workload
+/// that it asks for in full on its cases, and at true size for the clock. A screening has the cases
+/// of `pool_cases`, a promotion those of its draw, and the incumbent beside it. On a real device
+/// calls are timed on the cases themselves where these have the workload's own shapes. Outputs go
+/// to the job's folder, under `output_file`. Errors: those of `resolve_candidate`; `invalid_input`
+/// when the compiled units are not those that the plan needs, and for a workload that the problem
+/// has not; `not_found` for an input that the oracle has not made or code that is gone.
+result<run_job> build_run_job(
+  const run_context& context, const measure_request& request, const std::string& device);
 
 /// What a runner's end means, one element for each workload that was asked for, in the problem's
 /// order. A
@@ -36,12 +39,15 @@ result<judge_job> build_judge_job(const run_context& context, const judge_reques
 /// The judge's counts. Errors: `child_failed`.
 result<evaluation> read_judge_result(const child_result& ended, std::string_view nonce);
 
-/// File of an output in the folder of a measurement. Names of tensors may be any text, so it is a
-/// hash.
-std::string output_file(const std::string& uuid, const std::string& tensor);
+inline constexpr const char* first_set_label = "set 0";
 
-/// The steps of the mock GPU with real runners. The folder of a job stays when it holds outputs to
-/// be judged; then `measurement::output_folder` names it.
-measure_steps runner_steps(run_context_ptr context);
+/// File of an output of a case in the folder of a measurement. Names of tensors may be any text, so
+/// it is a hash.
+std::string output_file(
+  const std::string& uuid, const std::string& tensor, const std::string& label = first_set_label);
+
+/// The steps of an executor with real runners on `device`. The folder of a job stays when it holds
+/// outputs to be judged; then `measurement::output_folder` names it.
+measure_steps runner_steps(run_context_ptr context, std::string device);
 
 } // namespace gristmill

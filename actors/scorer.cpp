@@ -2,11 +2,14 @@
 
 #include "actors/run_events.hpp"
 #include "actors/run_jobs.hpp"
+#include "actors/verdict_evidence.hpp"
 #include "actors/verdict_feedback.hpp"
+#include "scoring/comparison.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fmt/format.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
@@ -50,6 +53,16 @@ void add_errors(nlohmann::json& row, const evaluation& judged, const std::string
   }
 }
 
+/// How many calls were compared, where that is more than the check itself, and which of them the
+/// errors are of.
+void add_calls(nlohmann::json& row, const evaluation& judged, const std::string& uuid) {
+  for (const auto& w : judged.workloads)
+    if (w.uuid == uuid && w.calls > 1) {
+      row["calls"] = w.calls;
+      row["call"] = w.call;
+    }
+}
+
 nlohmann::json data_of(attempt_kind kind, attempt_effort effort, const candidate_ref& candidate,
   const measurement& measured, const verdict& v, const evaluation& judged) {
   nlohmann::json data{{"kind", to_string(kind)}, {"effort", to_string(effort)},
@@ -65,6 +78,7 @@ nlohmann::json data_of(attempt_kind kind, attempt_effort effort, const candidate
       {"baseline_ns", w.baseline_ns}, {"floor_ns", w.floor_ns}, {"speedup", double(w.speedup)},
       {"sol_score", double(w.sol_score)}};
     add_errors(row, judged, w.uuid);
+    add_calls(row, judged, w.uuid);
     if (w.needs_audit)
       row["needs_audit"] = true;
     if (!w.detail.empty())
@@ -81,11 +95,28 @@ nlohmann::json data_of(attempt_kind kind, attempt_effort effort, const candidate
   return data;
 }
 
+/// What only the verdict on a promotion has.
+void add_promotion(
+  nlohmann::json& data, const judge_request& of, const verdict& v, const std::string& compared) {
+  data["promotion"] = true;
+  data["incumbent_stays"] = v.incumbent_stays;
+  if (v.incumbent)
+    data["incumbent"] = v.incumbent->hash;
+  if (!compared.empty())
+    data["compared"] = compared;
+  for (auto& row : data["workloads"])
+    for (const auto& measured : of.measured.workloads)
+      if (measured.uuid == row["uuid"])
+        for (const auto& block : measured.blocks)
+          row["blocks"].push_back({{"rival", block.rival}, {"median_ns", block.median_ns},
+            {"mad_ns", block.mad_ns}, {"samples", block.samples}});
+}
+
 } // namespace
 
 scorer::scorer(caf::actor_config& actor, scorer_config config)
-  : scorer_actor::base(actor), config_(std::move(config)),
-    baselines_(std::move(config_.baselines)) {}
+  : scorer_actor::base(actor), config_(std::move(config)), baselines_(std::move(config_.baselines)),
+    best_(std::move(config_.best)) {}
 
 void scorer::on_exit() {
   config_.child_front = nullptr;
@@ -100,8 +131,8 @@ scorer_actor::behavior_type scorer::make_behavior() {
       auto reply = make_response_promise<verdict>();
       auto v = refused_verdict(yardsticks(request.attempt.problem, {}), request.compiled);
       add_feedback_of_refusal(*config_.context, request.candidate, request.compiled, v);
-      keep({request.attempt, request.kind, request.candidate, request.effort, {}, {}}, std::move(v),
-        {}, reply);
+      keep({request.attempt, request.kind, request.candidate, request.effort, {}, {}, {}, {}, {}},
+        std::move(v), {}, {}, reply);
       return reply;
     },
     [this](const prepared_problem& prepared) {
@@ -111,8 +142,9 @@ scorer_actor::behavior_type scorer::make_behavior() {
       for (const auto& w : prepared.workloads)
         if (const auto* found = config_.context->bounds->find(prepared.problem, w.uuid))
           baselines_[prepared.problem][w.uuid] = {w.uuid,
-            static_cast<uint64_t>(std::llround(std::ceil(found->t_b_ns))), time_origin::modelled,
-            w.floor_ns};
+            static_cast<uint64_t>(std::llround(std::ceil(found->t_b_ns))),
+            config_.context->measured ? time_origin::measured : time_origin::modelled, w.floor_ns,
+            0};
     },
   };
 }
@@ -133,6 +165,7 @@ std::vector<workload_yardstick> scorer::yardsticks(
         y = found->second;
     y.uuid = w.uuid;
     y.floor_ns = w.floor_ns;
+    y.physical_ns = physical_floor_of(*config_.context, problem, w.uuid);
     out.push_back(y);
   }
   return out;
@@ -204,19 +237,100 @@ void scorer::on_judged(const judge_request& request, const child_result& ended,
 
 void scorer::decide(const judge_request& request, const evaluation& judged, verdict_promise reply) {
   remove_outputs(request.measured);
-  auto problem = request.attempt.problem;
-  auto v = make_verdict(request.kind, yardsticks(problem, request.workloads), request.measured,
-    judged, request.measured.findings);
-  if (request.kind == attempt_kind::baseline && request.effort == attempt_effort::full
-    && v.status == verdict_status::passed)
+  const auto& problem = request.attempt.problem;
+  const bool screens = request.purpose == measure_purpose::screen;
+  const bool full = request.effort == attempt_effort::full && request.workloads.empty();
+  auto& best = best_.of(request.attempt);
+  const auto all =
+    evidence_of(*config_.context, request, judged, yardsticks(problem, request.workloads),
+      best.tried + (screens ? 1 : 0), static_cast<uint32_t>(tried_again_.count(request.attempt)));
+  auto decided = gristmill::decide(all);
+  if (decided.retrial && tried_again_.insert(request.attempt).second) {
+    note_retrial(request, decided);
+    reply.deliver(to_error({errc::lease_expired, "measured once more, on a suspicion"}));
+    return;
+  }
+  tried_again_.erase(request.attempt);
+  auto v = std::move(decided.decided);
+  v.evidence = store_evidence(*config_.context, all);
+  if (request.kind == attempt_kind::baseline && full && v.status == verdict_status::passed)
     for (const auto& w : v.workloads)
-      baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns};
-  add_feedback_of_verdict(*config_.context, problem, request.measured, judged, v);
-  keep(request, std::move(v), judged, reply);
+      baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns, 0};
+  std::string compared;
+  const bool leads = full && v.status == verdict_status::passed && v.objective_ns > 0;
+  if (screens && leads) {
+    ++best.tried;
+    look_at_promotion(request, v);
+  } else if (leads) {
+    compare_with_incumbent(request, v, compared);
+  }
+  const bool replaces =
+    v.status == verdict_status::passed && leads && !v.wants_promotion && !v.incumbent_stays;
+  if (replaces && (!screens || best.objective_ns == 0 || v.objective_ns < best.objective_ns)) {
+    best.candidate = request.candidate;
+    best.objective_ns = v.objective_ns;
+  }
+  if (!v.wants_promotion)
+    add_feedback_of_verdict(*config_.context, problem, request.measured, judged, v);
+  keep(request, std::move(v), judged, compared, reply);
 }
 
-void scorer::keep(
-  const judge_request& of, verdict v, const evaluation& judged, verdict_promise reply) {
+void scorer::look_at_promotion(const judge_request& of, verdict& v) const {
+  if (!config_.context->promote || of.kind == attempt_kind::baseline)
+    return;
+  const auto* best = best_.find(of.attempt);
+  if (best != nullptr
+    && (v.objective_ns >= best->objective_ns || best->candidate.hash == of.candidate.hash))
+    return; // It leads nowhere anyway.
+  v.wants_promotion = true;
+  if (best != nullptr)
+    v.incumbent = best->candidate;
+}
+
+void scorer::compare_with_incumbent(
+  const judge_request& of, verdict& v, std::string& compared) const {
+  const auto* best = best_.find(of.attempt);
+  if (of.against)
+    v.incumbent = of.against->candidate;
+  const std::string was = of.against ? of.against->candidate.hash : std::string{};
+  if (best != nullptr && best->candidate.hash != was) { // Somebody else was promoted meanwhile.
+    v.wants_promotion = v.objective_ns < best->objective_ns;
+    v.incumbent_stays = !v.wants_promotion;
+    v.incumbent = best->candidate;
+    compared = fmt::format(
+      "{} has become the incumbent meanwhile, with {} ns", best->candidate.key, best->objective_ns);
+  } else if (of.against) {
+    const auto found = compare_paired(of.measured.workloads, best == nullptr ? 1 : best->tried);
+    compared = found.reason;
+    if (found.answer == gain_answer::cannot_say) {
+      v.status = verdict_status::infrastructure;
+      v.reason = "the comparison with the incumbent cannot be read: " + found.reason;
+      return;
+    }
+    v.incumbent_stays = found.answer != gain_answer::improves;
+  }
+  if (v.incumbent_stays)
+    v.reason = "the incumbent stays: " + compared;
+}
+
+void scorer::note_retrial(const judge_request& of, const decision& why) {
+  nlohmann::json data{{"rules", nlohmann::json::array()}};
+  for (const auto& one : why.accounts)
+    if (one.fired && one.level == rule_level::suspicion)
+      data["rules"].push_back(
+        {{"rule", std::string(one.rule)}, {"workload", one.workload}, {"said", one.said}});
+  config_.events.note(this,
+    {.kind = "retrial",
+      .problem = of.attempt.problem,
+      .attempt = to_string(of.attempt),
+      .candidate = of.candidate.hash,
+      .token = of.measured.token,
+      .reason = "a suspicion: measured once more",
+      .data = text_of(data)});
+}
+
+void scorer::keep(const judge_request& of, verdict v, const evaluation& judged,
+  const std::string& compared, verdict_promise reply) {
   event e{.kind = "verdict",
     .problem = of.attempt.problem,
     .attempt = to_string(of.attempt),
@@ -226,9 +340,17 @@ void scorer::keep(
   auto data = data_of(of.kind, of.effort, of.candidate, of.measured, v, judged);
   if (!config_.context->program.empty())
     data["program"] = config_.context->program;
+  if (!v.evidence.sha256.empty())
+    data["evidence"] = v.evidence.sha256;
+  if (of.purpose == measure_purpose::promotion)
+    add_promotion(data, of, v, compared);
+  else if (v.incumbent)
+    data["incumbent"] = v.incumbent->hash;
   e.data = text_of(data);
   if (v.status == verdict_status::infrastructure)
     e.kind = "no_verdict"; // What the house broke is nobody's verdict.
+  else if (v.wants_promotion)
+    e.kind = "screened"; // Its promotion will have the verdict.
   else if (of.effort != attempt_effort::full || !of.workloads.empty())
     e.kind = "probe_verdict"; // Of some workloads: none on the problem.
   config_.events.keep(this, std::move(e), [v, reply](const result<void>& stored) mutable {

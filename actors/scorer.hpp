@@ -3,11 +3,13 @@
 #include "actors/baseline_times.hpp"
 #include "actors/child_job.hpp"
 #include "actors/event_port.hpp"
+#include "actors/incumbents.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/run_context.hpp"
 #include "scoring/verdict.hpp"
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,8 @@ struct scorer_config {
   std::chrono::nanoseconds judge_deadline = std::chrono::minutes{5};
   /// T_b by problem and workload, of a run that goes on from its log.
   baseline_times baselines;
+  /// The same for the best candidates, and for how many were tried.
+  incumbents best;
 };
 
 /// Judges: has outputs compared with references by a judge child, then decides from its counts.
@@ -30,6 +34,15 @@ struct scorer_config {
 /// taken back or tainted does not come this far: its executor withholds it. A verdict is told only
 /// after it is on disk. That of a probe speaks of its workloads alone, is kept as `probe_verdict`
 /// and never becomes T_b.
+///
+/// In a run with promotions a candidate that screens better than the incumbent of its problem and
+/// language gets no verdict yet: the answer wants a promotion, and the log says `screened`. The
+/// verdict is on the promotion, and the incumbent is replaced when that says so. When another
+/// candidate has been promoted meanwhile, it has to face that one too. The baseline is the first
+/// incumbent without a promotion: nobody chose it among others.
+///
+/// A suspicion that the rules of integrity find (scoring/integrity.hpp) is answered once with
+/// `lease_expired`, so that the candidate is measured again under another lease.
 class scorer final : public scorer_actor::base {
 public:
   scorer(caf::actor_config& actor, scorer_config config);
@@ -47,8 +60,14 @@ private:
   void on_judged(const judge_request& request, const child_result& ended, const std::string& nonce,
     verdict_promise reply);
   void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
-  /// Stores the verdict, then tells it.
-  void keep(const judge_request& of, verdict v, const evaluation& judged, verdict_promise reply);
+  /// Whether a screened candidate is to be promoted, and against whom.
+  void look_at_promotion(const judge_request& of, verdict& v) const;
+  /// What the comparison with the incumbent says; its line for the log goes into `compared`.
+  void compare_with_incumbent(const judge_request& of, verdict& v, std::string& compared) const;
+  void note_retrial(const judge_request& of, const decision& why);
+  /// Stores the verdict, then tells it. `compared` is what a promotion found.
+  void keep(const judge_request& of, verdict v, const evaluation& judged,
+    const std::string& compared, verdict_promise reply);
   /// What the problem's workloads are held against, T_b as known now; all of them, or those of a
   /// probe.
   std::vector<workload_yardstick> yardsticks(
@@ -57,6 +76,9 @@ private:
   scorer_config config_;
   std::map<std::string, prepared_problem> prepared_;
   baseline_times baselines_;
+  incumbents best_;
+  /// Attempts that were measured again on a suspicion, until their verdict.
+  std::set<attempt_id> tried_again_;
   /// Highest token and part seen, by GPU: nothing is judged under them again or under older ones.
   std::map<uint32_t, std::pair<uint64_t, uint32_t>> fences_;
 };

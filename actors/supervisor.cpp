@@ -239,7 +239,7 @@ void supervisor::announce(member who, const caf::strong_actor_ptr& handle) {
   for (const auto& [other, peer] : alive_) {
     if (other.which == role::worker) {
       bool own = who.which == role::proposer && who.index == other.index;
-      if (own || who.which == role::compiler)
+      if (own || who.which == role::compiler || who.which == role::oracle)
         seam::tell(this, caf::actor_cast<worker_actor>(peer), peer_restarted{who.which}, handle);
     } else if (other.which == role::planner && who.which == role::oracle) {
       seam::tell(this, peers_.planner, peer_restarted{who.which}, handle);

@@ -16,6 +16,7 @@ void worker::on_exit() {
   config_.planner = nullptr;
   config_.proposer = nullptr;
   config_.compiler = nullptr;
+  config_.oracle = nullptr;
   config_.lease = nullptr;
   config_.scorer = nullptr;
   config_.on_assigned = nullptr;
@@ -39,6 +40,8 @@ worker_actor::behavior_type worker::make_behavior() {
         config_.compiler = caf::actor_cast<compiler_actor>(handle);
       else if (peer.which == role::proposer)
         config_.proposer = caf::actor_cast<proposer_actor>(handle);
+      else if (peer.which == role::oracle)
+        config_.oracle = caf::actor_cast<oracle_actor>(handle);
       successor_came(peer.which);
     },
     [this](const tick& due) {
@@ -118,8 +121,22 @@ void worker::failed(
   happened(step_failed{id, from_error(system(), why), during, token});
 }
 
+namespace {
+
+role done_by(const propose_request&) {
+  return role::proposer;
+}
+role done_by(const compile_request&) {
+  return role::compiler;
+}
+role done_by(const prepare_request&) {
+  return role::oracle;
+}
+
+} // namespace
+
 void worker::successor_came(role which) {
-  if (!held_ || (which == role::compiler) != std::holds_alternative<compile_request>(*held_))
+  if (!held_ || which != std::visit([](const auto& request) { return done_by(request); }, *held_))
     return;
   auto again = *std::exchange(held_, std::nullopt);
   std::visit([this](const auto& request) { carry_out(request); }, again);
@@ -166,6 +183,15 @@ void worker::carry_out(const judge_request& command) {
 
 void worker::carry_out(const refused_request& command) {
   step_by<verdict>(config_.scorer, command, command.attempt);
+}
+
+void worker::carry_out(const prepare_request& command) {
+  step_by_replaceable<prepared_problem>(config_.oracle, command, mind_.id());
+}
+
+void worker::carry_out(const draw_over& command) {
+  if (config_.oracle) // One that has died meanwhile leaves the files to the end of the run.
+    seam::tell(this, config_.oracle, command);
 }
 
 void worker::carry_out(const attempt_summary& command) {

@@ -16,6 +16,7 @@ struct worker_config {
   planner_actor planner;
   proposer_actor proposer;
   compiler_actor compiler;
+  oracle_actor oracle;
   gpu_lease_actor lease;
   scorer_actor scorer;
   caf::actor_clock::time_point run_start{};
@@ -49,6 +50,8 @@ private:
   void carry_out(const measure_request& command);
   void carry_out(const judge_request& command);
   void carry_out(const refused_request& command);
+  void carry_out(const prepare_request& command);
+  void carry_out(const draw_over& command);
   void carry_out(const attempt_summary& command);
 
   /// Asks and feeds the answer, or the failure, back into the mind.
@@ -66,7 +69,7 @@ private:
   /// Executor of the GPU that is leased right now.
   gpu_actor executor_;
   /// Found nobody to do it; sent again to the successor. The step's deadline goes on.
-  std::optional<std::variant<propose_request, compile_request>> held_;
+  std::optional<std::variant<propose_request, compile_request, prepare_request>> held_;
   uint64_t timer_ = 0;
   std::optional<std::chrono::nanoseconds> armed_for_;
 };

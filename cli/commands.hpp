@@ -20,6 +20,8 @@ enum class exit_code : int {
   budget_gone = 5,
   /// A provider of models refuses: key, quota, unknown model.
   provider_refused = 6,
+  /// A run that is judged again comes out otherwise.
+  differs = 7,
   interrupted = 130,
 };
 

@@ -1,8 +1,11 @@
 #include "cli/verb.hpp"
 
+#include "cli/device_setup.hpp"
+#include "cli/trial_child.hpp"
 #include "gpu/mock/profile.hpp"
 #include "gpu/toolchain/device_compiler.hpp"
 #include "llm/dialects/dialect.hpp"
+#include "protocol/device_description.hpp"
 #include "protocol/model_file.hpp"
 
 #include <CLI/CLI.hpp>
@@ -98,11 +101,73 @@ check find_devices() {
   return out;
 }
 
-check find_gpu() {
-  check out{"NVIDIA GPU", std::filesystem::exists("/dev/nvidia0"), false, "", ""};
-  out.found = out.fine ? "there is one; this build measures on mock devices only"
-                       : "none; not needed, mock devices model one";
+/// What a jail can set up here. A run goes on with less, and says so.
+check find_sandbox() {
+  check out{"sandbox", false, false, "",
+    "apt install bubblewrap, or let users make namespaces (docs/sandbox.md)"};
+  auto told = protections_of_children();
+  if (!told) {
+    out.found = told.error().what;
+    return out;
+  }
+  out.fine = told->starts_with("user,mount");
+  out.found = *told;
   return out;
+}
+
+std::string library_list(const device_description& device) {
+  std::string list;
+  for (const auto& library : device.libraries)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", library.name,
+      library.found ? (library.detail.empty() ? "found" : library.detail)
+                    : "missing (" + library.detail + ")");
+  return list.empty() ? "not told" : list;
+}
+
+bool has_all_libraries(const device_description& device) {
+  return std::all_of(device.libraries.begin(), device.libraries.end(),
+    [](const auto& library) { return library.found; });
+}
+
+/// Asks the runner, as a run does.
+std::vector<check> find_gpus() {
+  check none{"NVIDIA GPU", false, false, "none; not needed, mock devices model one", ""};
+  std::error_code error;
+  const bool nodes =
+    std::filesystem::exists("/dev/nvidiactl", error) || std::filesystem::exists("/dev/dxg", error);
+  auto programs = program_folder();
+  if (!programs) {
+    none.found = programs.error().what;
+    return {none};
+  }
+  auto told = describe_real_devices(*programs);
+  if (!told) {
+    if (nodes) {
+      none.found = "there is a device node, but: " + told.error().what;
+      none.cure = "install the driver that fits it; mock devices do without";
+    }
+    return {none};
+  }
+  if (told->empty())
+    return {none};
+  std::vector<check> all;
+  for (const auto& device : *told) {
+    check one{device.device, true, false, "", ""};
+    one.found = fmt::format("{}, {}, {} SMs, {:.0f} GiB, driver {} (CUDA {}.{}){}", device.title,
+      device.arch, device.sm_count, static_cast<double>(device.memory_bytes) / 1073741824.0,
+      device.driver.empty() ? "of unknown version" : device.driver, device.cuda_version / 1000,
+      device.cuda_version % 1000 / 10, device.uuid.empty() ? "" : ", " + device.uuid);
+    all.push_back(one);
+    check memory{"  host memory", true, false, "", ""};
+    memory.found = device.pageable_memory_access
+      ? "PAGEABLE_MEMORY_ACCESS is on: kernels can read all memory of the runner, which holds no "
+        "secret"
+      : "PAGEABLE_MEMORY_ACCESS is off: kernels reach only what is given to them";
+    all.push_back(memory);
+    all.push_back({"  libraries", has_all_libraries(device), false, library_list(device),
+      "install a CUDA toolkit of the driver's version; without CUPTI times come from events"});
+  }
+  return all;
 }
 
 check find_room() {
@@ -157,8 +222,11 @@ check find_cores() {
 
 exit_code doctor_command(const doctor_arguments& arguments) {
   std::vector<check> checks = find_compilers();
-  for (auto& more : {find_children(), find_torch(arguments.python), find_devices(), find_gpu(),
-         find_room(), find_cores(), find_keys()})
+  for (auto& more : {find_children(), find_sandbox(), find_torch(arguments.python), find_devices()})
+    checks.push_back(more);
+  for (auto& more : find_gpus())
+    checks.push_back(more);
+  for (auto& more : {find_room(), find_cores(), find_keys()})
     checks.push_back(more);
   bool ready = true;
   auto out = nlohmann::ordered_json::array();

@@ -66,13 +66,27 @@ result<std::map<std::string, problem>> problems_of(
 }
 
 /// What plans were told about the device, and so what their units are compiled for.
-result<device_facts> facts_of_run(const std::string& gpus) {
+result<device_facts> facts_of_run(const run_winners& run) {
+  const auto& gpus = run.gpus;
   auto devices = parse_devices(gpus, known_profiles());
   if (!devices)
     return pass(devices);
   if (devices->front().what == device_group::kind::sleep)
     return fail(
       errc::refused, "the run was a rehearsal on " + gpus + ": no kernel ran, so there is none");
+  const auto told = [&](const char* name) {
+    const auto found = run.facts.find(name);
+    return found == run.facts.end() ? uint64_t{0} : found->second;
+  };
+  if (!run.facts.empty()) {
+    device_facts facts;
+    facts.sm_count = static_cast<uint32_t>(told("sm_count"));
+    facts.smem_per_block = static_cast<uint32_t>(told("smem_per_block"));
+    facts.smem_per_sm = static_cast<uint32_t>(told("smem_per_sm"));
+    facts.l2_bytes = told("l2_bytes");
+    facts.arch = static_cast<uint32_t>(told("arch"));
+    return facts;
+  }
   auto gpu = profile(devices->front().model);
   if (!gpu)
     return pass(gpu);
@@ -122,7 +136,7 @@ exit_code export_command(const export_arguments& arguments) {
   auto problems = problems_of(*settings, arguments.problems);
   if (!problems)
     return complain(problems.error());
-  auto facts = facts_of_run(run->gpus);
+  auto facts = facts_of_run(*run);
   if (!facts)
     return complain({facts.error().code, arguments.run + ": " + facts.error().what});
   auto blobs = blob_store::open(directory->blobs());

@@ -102,6 +102,8 @@ exit_code dispatch(int argc, char** argv) {
   add_lease_verb(app, all);
   add_leases_verb(app, all);
   add_score_verb(app, all);
+  add_audit_verb(app, all);
+  add_rescore_verb(app, all);
   add_selfcheck_verb(app, all);
   add_export_verb(app, all);
   add_simulate_verb(app, all);
@@ -111,6 +113,7 @@ exit_code dispatch(int argc, char** argv) {
   add_program_check_verb(app, all);
   add_program_show_verb(app, all);
   add_mcp_verb(app, all);
+  add_baseline_verb(app, all);
 
   refuse_values_of_flags(app);
 

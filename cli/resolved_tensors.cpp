@@ -113,6 +113,14 @@ std::string distribution_text(const input_distribution& drawn) {
     return "scattered mask";
   case distribution::mostly_ones:
     return "binary mask, mostly ones";
+  case distribution::zipf_int:
+    return fmt::format("integers {}..{} by Zipf's law", drawn.lo, drawn.hi);
+  case distribution::stretched_normal:
+    return fmt::format("normal times {}", drawn.lo);
+  case distribution::constant_rows:
+    return "normal, the same in each row";
+  case distribution::nan_rows:
+    return "normal, with a NaN in every eighth row";
   }
   return "?";
 }

@@ -1,8 +1,8 @@
 #include "cli/run_actors.hpp"
 
 #include "actors/compiler.hpp"
+#include "actors/gpu_executor.hpp"
 #include "actors/gpu_lease.hpp"
-#include "actors/gpu_mock.hpp"
 #include "actors/gpu_sleep.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
@@ -12,6 +12,7 @@
 #include "actors/run_jobs.hpp"
 #include "actors/scorer.hpp"
 #include "actors/worker.hpp"
+#include "cli/trial_child.hpp"
 #include "gpu/probe.hpp"
 
 #include <algorithm>
@@ -27,11 +28,13 @@ namespace {
 /// Executors renew three times within it.
 constexpr std::chrono::seconds lease_ttl{30};
 
-/// The device group of a GPU and its name in events, such as "mock:h200#0".
+/// The device group of a GPU and its name in events, such as "mock:h200#0" or "cuda:1".
 std::pair<device_group, std::string> device_of(const run_setup& setup, uint32_t index) {
   uint32_t first = 0;
   for (const auto& group : setup.devices) {
     if (index < first + group.count) {
+      if (group.what == device_group::kind::cuda)
+        return {group, group.which};
       auto kind = group.what == device_group::kind::sleep ? "sleep" : "mock:" + group.model;
       return {group, kind + "#" + std::to_string(index)};
     }
@@ -47,7 +50,8 @@ portfolio_config planner_mind(const run_setup& setup) {
   mind.allocation = setup.allocation;
   mind.seed = setup.context.seed;
   mind.device_model = setup.context.device_model;
-  mind.share_by_attempts = !setup.rehearsal; // Every other device of this build is a mock.
+  // What a mock takes of a lease says how slow our interpreter is, not what a candidate costs.
+  mind.share_by_attempts = !setup.rehearsal && !setup.context.measured;
   mind.wait_for_turn = setup.workers == 1;
   mind.takes_plants = setup.takes_plants;
   mind.search = setup.settings.proposer != "scripted";
@@ -104,6 +108,10 @@ gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers,
   // devices share few processors. What never ends is stopped by the limit on instructions.
   if (setup.devices.front().what == device_group::kind::mock)
     config.table.caps[static_cast<size_t>(lease_class::timing)] = std::chrono::minutes{10};
+  // Each process of a comparison makes a context, warms the device up and brings its inputs there;
+  // no sample begins after 30 s of a workload.
+  if (setup.context.measured)
+    config.table.caps[static_cast<size_t>(lease_class::timing)] = std::chrono::minutes{5};
   config.table.ttl = lease_ttl;
   config.table.epoch = incarnation;
   config.table.waiting_max = std::max<uint32_t>(1024, 2 * setup.workers);
@@ -125,7 +133,7 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
     config.duration = std::chrono::nanoseconds{static_cast<int64_t>(group.sleep_ns)};
     return system.spawn<gpu_sleep>(std::move(config));
   }
-  gpu_mock_config config;
+  gpu_executor_config config;
   config.gpu = index;
   config.name = name;
   config.model = setup.context.device_model;
@@ -134,9 +142,10 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
   config.broker = peers.lease;
   config.child_front = peers.child_front;
   config.events = peers.events;
-  config.steps = runner_steps(context);
-  config.probe = make_mock_probe("gristmill-runner");
-  return system.spawn<gpu_mock>(std::move(config));
+  const bool real = group.what == device_group::kind::cuda;
+  config.steps = runner_steps(context, real ? group.which : "mock:" + group.model);
+  config.probe = real ? make_cuda_probe("gristmill-runner") : make_mock_probe("gristmill-runner");
+  return system.spawn<gpu_executor>(std::move(config));
 }
 
 planner_actor make_planner(caf::actor_system& system, const run_peers& peers,
@@ -260,6 +269,7 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     config.planner = peers.planner;
     config.proposer = peers.proposers[index];
     config.compiler = peers.compiler;
+    config.oracle = peers.oracle;
     config.lease = peers.lease;
     config.scorer = peers.scorer;
     config.run_start = peers.run_start;
@@ -299,8 +309,10 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     config.context = context;
     config.child_front = peers.child_front;
     config.events = peers.events;
-    if (restored)
+    if (restored) {
       config.baselines = restored->baselines;
+      config.best = restored->best;
+    }
     return system.spawn<scorer>(std::move(config));
   };
   auto parts = std::make_shared<proposer_parts>();
@@ -316,6 +328,21 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
   return make;
 }
 
+namespace {
+
+/// How candidates are checked and timed, as resolved.
+nlohmann::json measure_data(const run_context& context) {
+  return {{"device", context.device_label}, {"title", context.device_title},
+    {"rounds", context.rounds}, {"check_elements", context.check_elements_max},
+    {"promote", context.promote}, {"samples", context.samples}, {"flush", context.flush},
+    {"facts",
+      {{"sm_count", context.facts.sm_count}, {"smem_per_block", context.facts.smem_per_block},
+        {"smem_per_sm", context.facts.smem_per_sm}, {"l2_bytes", context.facts.l2_bytes},
+        {"arch", context.facts.arch}}}};
+}
+
+} // namespace
+
 event run_started_event(const run_setup& setup) {
   nlohmann::json data{{"gpus", setup.settings.gpus}, {"workers", setup.workers},
     {"seed", setup.context.seed}, {"seed_given", setup.settings.seed.has_value()},
@@ -323,9 +350,14 @@ event run_started_event(const run_setup& setup) {
     {"oracle", setup.settings.oracle}, {"lease_policy", setup.settings.lease_policy},
     {"planner", setup.settings.planner}, {"history", run_history_version},
     {"problem_hashes", setup.problem_hashes}, {"toolchain", setup.compiler.version},
-    {"time_note", setup.time_note}, {"baseline_note", setup.baseline_note},
-    {"t_sol_method", setup.t_sol_method}, {"t_b_method", setup.t_b_method},
-    {"version", GRISTMILL_VERSION}};
+    {"time_note", setup.time_note}, {"measure", measure_data(setup.context)},
+    {"baseline_note", setup.baseline_note}, {"t_sol_method", setup.t_sol_method},
+    {"t_b_method", setup.t_b_method}, {"version", GRISTMILL_VERSION}};
+  // What could be set up against hostile code, for whoever judges the run by its log.
+  const auto sandbox = protections_of_children();
+  data["sandbox"] = sandbox ? *sandbox : sandbox.error().what;
+  if (sandbox && !sandbox->starts_with("user,mount"))
+    spdlog::warn("children run without namespaces of their own: {}", *sandbox);
   if (!setup.models.program_sha256.empty())
     data["program"] = setup.models.program_sha256;
   if (setup.models.asks) {

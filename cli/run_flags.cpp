@@ -19,6 +19,9 @@ struct run_flags {
   run_settings given;
   // As texts: CLI11 takes a number that is too large, or negative, for another one.
   std::string workers;
+  std::string rounds;
+  std::string check_elements;
+  std::string samples;
   std::string seed;
   std::string config;
   bool json = false;
@@ -80,7 +83,8 @@ void add_run(CLI::App& app, run_flags& flags) {
     "built-in ones; default: three of them");
   app.add_flag("--keep-going", flags.keep_going,
     "go on without problems that cannot be loaded; the exit code is 1 then");
-  app.add_option("--gpus", s.gpus, "mock:MODEL[:COUNT] or sleep:TIME:COUNT, several with commas");
+  app.add_option("--gpus", s.gpus,
+    "mock:MODEL[:COUNT], cuda:N, cuda:all, cuda:GPU-UUID or sleep:TIME:COUNT, several with commas");
   app.add_option("--workers", flags.workers, "agents that work at once");
   app
     .add_option("--budget", s.budget,
@@ -110,6 +114,14 @@ void add_run(CLI::App& app, run_flags& flags) {
     "which problem gets the next attempt: one rule, or one within others such as "
     "'gate(0.05, floor(0.5, ucb))' (docs/planner.md)\n"
       + catalogue_text(allocation_catalogue()));
+  app.add_option("--rounds", flags.rounds, "sets of inputs that a workload is checked on");
+  app.add_option(
+    "--check-elements", flags.check_elements, "larger workloads are checked on a smaller twin");
+  app.add_option("--promote", s.promote,
+    "auto, on or off: held-out inputs and a comparison with the incumbent before a candidate "
+    "leads");
+  app.add_option("--samples", flags.samples, "samples of a timing on a real GPU");
+  app.add_option("--flush", s.flush, "what L2 holds before each timed call: official or clean");
   add_models(app, flags);
   app.add_option("--config", flags.config, "settings from a TOML file");
 }
@@ -180,6 +192,29 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
     if (*workers == 0)
       return fail(errc::invalid_input, "--workers 0: at least one worker is needed");
     s.workers = static_cast<uint32_t>(*workers);
+  }
+  take("--promote", s.promote, g.promote);
+  take("--flush", s.flush, g.flush);
+  const auto take_number = [&app](const char* flag, const std::string& text, uint64_t most,
+                             auto& to) -> result<void> {
+    if (app.count(flag) == 0)
+      return {};
+    auto value = whole_number(flag, text, 1, most);
+    if (!value)
+      return pass(value);
+    using number = std::remove_reference_t<decltype(to)>;
+    to = static_cast<number>(*value);
+    return {};
+  };
+  for (auto taken : {take_number("--rounds", flags.rounds, 100, s.rounds),
+         take_number("--samples", flags.samples, 10'000, s.samples)})
+    if (!taken)
+      return pass(taken);
+  if (app.count("--check-elements") != 0) {
+    auto elements = whole_number("--check-elements", flags.check_elements, 1, UINT64_MAX);
+    if (!elements)
+      return pass(elements);
+    s.check_elements = *elements;
   }
   if (app.count("--seed") != 0) {
     auto seed = whole_number("--seed", flags.seed, 0, UINT64_MAX);

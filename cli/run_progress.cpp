@@ -144,7 +144,11 @@ void run_progress::on_event(const event& e) {
   }
   auto ns = data.value("objective_ns", uint64_t{0});
   auto& best = best_[e.problem];
-  if (ns == 0 || (best != 0 && ns >= best))
+  if (data.value("incumbent_stays", false)) {
+    print(fmt::format("{} {} {}", stamp, e.attempt, first_line(e.reason)));
+    return;
+  }
+  if (ns == 0 || (best != 0 && ns >= best && !data.value("promotion", false)))
     return;
   best = ns;
   print(fmt::format("{} {} PASSED {:.1f} us {}, {:.2f}x T_b  {}", stamp, e.attempt,

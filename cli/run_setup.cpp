@@ -2,8 +2,8 @@
 
 #include "actors/candidate.hpp"
 #include "cli/commands.hpp"
+#include "cli/device_setup.hpp"
 #include "gpu/lease/policy.hpp"
-#include "gpu/mock/profile.hpp"
 #include "journal/hash.hpp"
 #include "kernels/builtin.hpp"
 #include "planning/allocation/allocation_text.hpp"
@@ -138,74 +138,20 @@ result<void> load_problems(run_setup& setup) {
   return {};
 }
 
-/// What a launch plan may ask: "sm_90a" is 90 there.
-device_facts facts_of(const device_properties& device) {
-  device_facts facts;
-  facts.sm_count = device.sm_count;
-  facts.smem_per_block = static_cast<uint32_t>(device.shared_per_block);
-  facts.smem_per_sm = static_cast<uint32_t>(device.shared_per_sm);
-  facts.l2_bytes = device.l2_bytes;
-  facts.arch = static_cast<uint32_t>(std::strtoul(device.arch.c_str() + 3, nullptr, 10));
-  return facts;
+/// Case, blanks and a leading "NVIDIA" do not matter, as for a score.
+std::string plain_device(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c != ' ' && c != '_')
+      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out.starts_with("nvidia") ? out.substr(6) : out;
 }
 
-result<void> load_devices(run_setup& setup) {
-  auto devices = parse_devices(setup.settings.gpus, known_profiles());
-  if (!devices)
-    return pass(devices);
-  setup.devices = *devices;
-  bool sleep = setup.devices.front().what == device_group::kind::sleep;
-  std::string model = setup.devices.front().model;
-  for (const auto& group : setup.devices) {
-    setup.gpu_count += group.count;
-    if ((group.what == device_group::kind::sleep) != sleep || group.model != model)
-      return fail(errc::invalid_input,
-        "--gpus " + setup.settings.gpus
-          + ": one kind of device a run in this build, because times "
-            "of two kinds cannot be compared");
-  }
-  bool sleep_proposer = setup.settings.proposer == "sleep";
-  if (sleep != sleep_proposer)
-    return fail(errc::invalid_input,
-      sleep ? "--gpus " + setup.settings.gpus
-          + ": runs no kernel, so it goes with --proposer sleep only"
-            : std::string("--proposer sleep: proposes no kernel, so it goes with --gpus "
-                          "sleep:TIME:COUNT only"));
-  setup.rehearsal = sleep;
-  setup.context.device_model = sleep ? "sleep" : model;
-  if (sleep) {
-    setup.time_note = "NOT A MEASUREMENT: no kernel runs";
-    return {};
-  }
-  auto gpu = profile(model);
-  if (!gpu)
-    return pass(gpu);
-  setup.context.facts = facts_of(properties_of(*gpu));
-  setup.context.arch = gpu->arch;
-  setup.context.floor_bytes_per_second =
-    static_cast<uint64_t>(std::llround(gpu->dram_tb_per_s * 1e12));
-  setup.context.floor_flops_per_second = static_cast<uint64_t>(
-    std::llround(2 * 32 * gpu->fp32_rate * gpu->sm_count * gpu->clock_ghz * 1e9));
-  // Dense 16-bit rate of the profile; the others by the usual halving and doubling, fp4 at the rate
-  // of fp8 and fp64 at twice the vector units', so that the floor is never above what is possible.
-  const double half = gpu->tensor_flop_per_cycle / 2 * gpu->sm_count * gpu->clock_ghz * 1e9;
-  const double fp64 = 2 * 32 * gpu->fp64_rate * gpu->sm_count * gpu->clock_ghz * 1e9;
-  const std::array<double, mac_classes> macs{fp64, half / 2, half, 2 * half, 2 * half, 2 * half};
-  for (size_t i = 0; i < mac_classes; ++i)
-    setup.context.floor_macs_per_second[i] = static_cast<uint64_t>(std::llround(macs[i]));
-  setup.time_note = fmt::format("MODELLED by {} for {}", clock_version, model);
-  setup.baseline_note =
-    "T_b: our frozen plain kernels (plain/1, plain/2), not PyTorch; floor: bytes and flops "
-    "at the model's rates";
-  setup.t_sol_method = fmt::format(
-    "the longest of bytes, flops and multiply-adds at the rates of the model of {}: the least "
-    "that the traced operators must read, write and compute as one fused kernel, work that cannot "
-    "be counted left out",
-    model);
-  setup.t_b_method =
-    fmt::format("time of our frozen plain kernels (plain/1, plain/2), not PyTorch; MODELLED by {}",
-      clock_version);
-  return {};
+/// Whether a table for this device holds for the run's.
+bool is_of_device(const run_context& context, const std::string& device) {
+  return device == context.device_label
+    || (!context.device_title.empty()
+      && plain_device(device) == plain_device(context.device_title));
 }
 
 result<void> load_bounds_table(run_setup& setup) {
@@ -215,11 +161,10 @@ result<void> load_bounds_table(run_setup& setup) {
   auto table = load_bounds(file);
   if (!table)
     return fail(errc::invalid_input, "--bounds " + file + ": " + table.error().what);
-  auto device = "mock:" + setup.context.device_model;
-  if (table->device != device)
+  if (!is_of_device(setup.context, table->device))
     return fail(errc::invalid_input,
       "--bounds " + file + ": device: the table is for '" + table->device + "', the run is on '"
-        + device + "'; times of two devices are not compared");
+        + setup.context.device_label + "'; times of two devices are not compared");
   for (const auto& [name, p] : setup.context.problems)
     for (const auto& work : p.workloads)
       if (!table->find(name, work.uuid))
@@ -277,6 +222,7 @@ result<void> find_tools(run_setup& setup) {
     return fail(compiler.error().code,
       "--toolchain " + setup.settings.toolchain + ": " + compiler.error().what);
   setup.compiler = *compiler;
+  setup.context.toolchain = compiler->version;
   // What `auto` came to, so that the run can be gone on with by the same.
   setup.settings.toolchain = compiler->is_nvrtc() ? "nvrtc" : "clang";
   setup.context.oracle = setup.settings.oracle;
@@ -422,6 +368,7 @@ result<run_setup> check_settings(const run_settings& settings) {
     },
     [&] { return load_problems(setup); },
     [&] { return load_devices(setup); },
+    [&] { return apply_measure_settings(setup); },
     [&] { return load_bounds_table(setup); },
     [&] { return find_tools(setup); },
   };

@@ -21,6 +21,8 @@ std::string stage_of(const event& e) {
     return "measuring";
   if (e.kind == "lease_release" || e.kind == "lease_verified")
     return "judging";
+  if (e.kind == "screened")
+    return "screened; its promotion is being prepared";
   if (e.kind == "verdict" || e.kind == "no_verdict")
     return "judged";
   return {};

@@ -1,4 +1,5 @@
 #include "simulation/selfcheck/selfcheck.hpp"
+#include "cli/selfcheck_integrity.hpp"
 #include "cli/verb.hpp"
 #include "cli/whole_number.hpp"
 
@@ -25,6 +26,9 @@ struct selfcheck_arguments {
   std::string mutant;
   bool json = false;
   bool list = false;
+  /// The corpus of cheats instead of the simulator.
+  bool integrity = false;
+  integrity_check_arguments corpus;
 };
 
 /// JSON has no number for what is none.
@@ -107,7 +111,16 @@ double seconds_worked() {
   return static_cast<double>(out.tv_sec) + static_cast<double>(out.tv_nsec) * 1e-9;
 }
 
+exit_code check_corpus(const selfcheck_arguments& arguments) {
+  auto corpus = arguments.corpus;
+  corpus.only = arguments.only;
+  corpus.json = arguments.json;
+  return integrity_check_command(corpus);
+}
+
 exit_code selfcheck_command(const selfcheck_arguments& arguments) {
+  if (arguments.integrity)
+    return check_corpus(arguments);
   if (arguments.list) {
     for (const auto& each : all_checks(arguments.quick))
       fmt::print("{:<24} {}\n", each.name, each.what);
@@ -158,14 +171,26 @@ exit_code selfcheck_command(const selfcheck_arguments& arguments) {
 
 void add_selfcheck_verb(CLI::App& root, verbs& all) {
   auto* app = root.add_subcommand(
-    "selfcheck", "prove the simulator right against the closed forms of queueing theory");
+    "selfcheck", "prove the simulator right against queueing theory, or the rules against cheats");
   auto arguments = std::make_shared<selfcheck_arguments>();
   app->add_flag("--json", arguments->json, "as JSON");
+  auto* integrity = app->add_flag("--integrity", arguments->integrity,
+    "instead: run the corpus of cheats and their honest twins, and see each caught or accepted");
+  app
+    ->add_option("--gpus", arguments->corpus.gpus,
+      "the device of --integrity: mock:h200, or cuda:0 of a machine that nobody else uses")
+    ->needs(integrity);
+  app
+    ->add_option("--without", arguments->corpus.without,
+      "switch a rule off, to see what then gets through; repeatable")
+    ->needs(integrity);
+  app->add_option("--toolchain", arguments->corpus.toolchain, "auto, nvrtc or clang")
+    ->needs(integrity);
+  app->add_option("--only", arguments->only,
+    "only the check, or with --integrity the candidate, of this name; repeatable");
   // Whatever else the program will check of itself has flags and a group of its own.
   const std::string group = "Of the simulator";
   app->add_flag("--quick", arguments->quick, "fewer and smaller checks, in seconds")->group(group);
-  app->add_option("--only", arguments->only, "only the check of this name; repeatable")
-    ->group(group);
   app
     ->add_option(
       "--seeds", arguments->seeds, "seeds 1 to this; 20, which the sample sizes are made for")

@@ -48,11 +48,14 @@ void add_leases_verb(CLI::App& root, verbs& all);
 /// Answers only when that failed: the exit code.
 int become_lease_program(char** arguments);
 void add_score_verb(CLI::App& root, verbs& all);
+void add_audit_verb(CLI::App& root, verbs& all);
+void add_rescore_verb(CLI::App& root, verbs& all);
 void add_selfcheck_verb(CLI::App& root, verbs& all);
 void add_export_verb(CLI::App& root, verbs& all);
 void add_replay_verb(CLI::App& root, verbs& all);
 void add_import_trace_verb(CLI::App& root, verbs& all);
 void add_mcp_verb(CLI::App& root, verbs& all);
+void add_baseline_verb(CLI::App& root, verbs& all);
 void add_simulate_verb(CLI::App& root, verbs& all);
 void add_sweep_verb(CLI::App& root, verbs& all);
 void add_program_check_verb(CLI::App& root, verbs& all);

@@ -15,6 +15,11 @@ find_path(CMARK_INCLUDE cmark.h REQUIRED)
 add_library(cmark::cmark UNKNOWN IMPORTED)
 set_target_properties(cmark::cmark PROPERTIES
   IMPORTED_LOCATION "${CMARK_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${CMARK_INCLUDE}")
+find_library(SECCOMP_LIBRARY seccomp REQUIRED)
+find_path(SECCOMP_INCLUDE seccomp.h REQUIRED)
+add_library(seccomp::seccomp UNKNOWN IMPORTED)
+set_target_properties(seccomp::seccomp PROPERTIES
+  IMPORTED_LOCATION "${SECCOMP_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${SECCOMP_INCLUDE}")
 
 # CAF 0.17 installs no package description; 0.18 and later do.
 find_package(CAF QUIET CONFIG)

@@ -35,6 +35,10 @@ function(gristmill_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gristmill_flags ${ARG_LINK})
+  # Libraries are looked for beside the program first, so that `scripts/bundle` need not change it.
+  # The old kind of path holds for the libraries of libraries too.
+  set_target_properties(${name} PROPERTIES BUILD_RPATH "$ORIGIN/../lib")
+  target_link_options(${name} PRIVATE "LINKER:--disable-new-dtags")
 endfunction()
 
 # gristmill_test(NAME SOURCES x_test.cpp LINK ...): one doctest program, one ctest entry.

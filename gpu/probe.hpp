@@ -58,6 +58,12 @@ std::unique_ptr<gpu_probe> make_trivial_probe();
 /// gristmill-runner. Only what the canary itself finds wrong fails the device.
 std::unique_ptr<gpu_probe> make_mock_probe(std::string runner);
 
+/// Of a GPU in a run; the device is a name such as "cuda:0". After every lease it is looked at from
+/// outside, without a context (`runner --health cuda:0`): no process may have one, memory must be
+/// what it was at first within 512 MiB, and no error of memory may have come. On suspicion a canary
+/// must come up and compute right, too. Driver and context need their time, hence the larger limit.
+std::unique_ptr<gpu_probe> make_cuda_probe(std::string runner);
+
 /// Asks `nvidia-smi`; the device is the GPU's UUID. Fails on a compute process that is still there
 /// and on memory that is more than 512 MiB above what was used at first.
 std::unique_ptr<gpu_probe> make_smi_probe();

@@ -123,7 +123,7 @@ result<space_facts> facts_of(const fused_kernel& kernel, const problem& target) 
   const bool has_fast_form =
     std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const ir_node& node) {
       return node.op == ir_op::exp || node.op == ir_op::sigmoid || node.op == ir_op::silu
-        || node.op == ir_op::div;
+        || node.op == ir_op::gelu_tanh || node.op == ir_op::div;
     });
   facts.may_be_fast = is_narrow && has_fast_form;
   if (kernel.family == template_family::row)

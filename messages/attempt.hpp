@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/blob.hpp"
+#include "messages/candidate.hpp"
 #include "messages/verdict.hpp"
 #include "messages/wire.hpp"
 
@@ -35,22 +36,6 @@ enum class attempt_kind : uint8_t {
 };
 
 std::string to_string(attempt_kind kind);
-
-/// One candidate: device code and launch plan, by content.
-struct candidate_ref {
-  /// SHA-256 over both hashes; what results are stamped with.
-  std::string hash;
-  blob_ref source;
-  blob_ref plan;
-  /// The proposer's own stable name for it within the problem, such as a point of its search space.
-  std::string key;
-  /// Hash of the candidate it was derived from; empty for none.
-  std::string parent;
-  /// What the candidate tests, in words.
-  std::string hypothesis;
-
-  friend bool operator==(const candidate_ref&, const candidate_ref&) = default;
-};
 
 /// How much of a measurement an attempt asks for.
 enum class attempt_effort : uint8_t {
@@ -139,7 +124,9 @@ struct attempt_summary {
   f64 speedup;
   f64 sol_score;
   f64 floor_share;
-  /// Time the lease was held, grant to verified release.
+  /// As in `verdict`: it does not become the best of its problem.
+  bool incumbent_stays = false;
+  /// Time the leases were held, grant to verified release.
   uint64_t gpu_ns = 0;
   /// As in `trial`.
   std::vector<workload_time> times;

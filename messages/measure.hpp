@@ -13,6 +13,24 @@
 
 namespace gristmill {
 
+/// Why a candidate is measured.
+enum class measure_purpose : uint8_t {
+  /// First look: right on the run's pool of input sets, then the clock.
+  screen = 0,
+  /// May it become the incumbent? Sets that were never used before, from held-out distributions and
+  /// at neighbouring shapes, and in blocks against the incumbent. The figure that is reported comes
+  /// from here.
+  promotion,
+};
+
+std::string to_string(measure_purpose purpose);
+
+/// What a promotion is compared with.
+struct rival {
+  candidate_ref candidate;
+  std::vector<compiled_unit> units;
+};
+
 /// Run a compiled candidate under a lease: correctness of every workload, then the clock.
 ///
 /// A lease may span several measurements, such as those of a candidate and of its incumbent in
@@ -30,12 +48,95 @@ struct measure_request {
   uint32_t part = 0;
   /// The lease ends with this part.
   bool last = true;
+  measure_purpose purpose = measure_purpose::screen;
+  /// Only of a promotion: the draw that its inputs were made under (`prepare_request`).
+  std::string draw;
+  /// Only of a promotion, and only where there is an incumbent to compare with.
+  maybe<rival> against;
 };
 
 /// One term of a modelled time, in nanoseconds, such as {"dram", 62000}.
 struct time_term {
   std::string name;
   f64 ns;
+};
+
+/// One activity of a call on the device, as a tracer saw it: what ran, not how long.
+struct device_activity {
+  /// "kernel", "memset" or "copy".
+  std::string kind;
+  /// Name of the kernel; empty for the others.
+  std::string name;
+  std::vector<uint32_t> grid;
+  std::vector<uint32_t> block;
+  /// Of a memset or copy.
+  uint64_t bytes = 0;
+
+  friend bool operator==(const device_activity&, const device_activity&) = default;
+};
+
+/// The device while samples were taken, from the vendor's management library; 0 = it did not say.
+struct device_weather {
+  uint32_t readings = 0;
+  uint32_t sm_mhz_min = 0;
+  uint32_t sm_mhz_max = 0;
+  uint32_t memory_mhz_min = 0;
+  uint32_t memory_mhz_max = 0;
+  uint32_t power_mw_max = 0;
+  uint32_t temperature_c_max = 0;
+  /// Reasons for throttling that held at any reading, in the library's bits.
+  uint64_t throttle_bits = 0;
+  /// Processes on the device that are not ours, at most at one time.
+  uint32_t foreign_processes = 0;
+};
+
+/// How the samples of one workload were taken on a real device. A modelled time has none.
+struct timing_record {
+  /// "cupti": from the first activity's start to the last one's end, as the tracer saw them.
+  /// "events": device events around a call that was enqueued behind a wait.
+  std::string method;
+  /// Why not by the tracer; empty when it was.
+  std::string fallback;
+  /// What L2 held before each call: "official" or "clean".
+  std::string flush;
+  uint32_t warm_up_calls = 0;
+  /// The same calls as a benchmark in PyTorch sees them: events, the host enqueuing meanwhile.
+  std::vector<uint64_t> span_ns;
+  /// By events with the call enqueued behind a wait; equal to the samples when `method` is
+  /// "events".
+  std::vector<uint64_t> device_ns;
+  /// What each call did. Every timed call did exactly this.
+  std::vector<device_activity> activities;
+  /// Samples that were taken again because records of the tracer lacked.
+  uint32_t taken_again = 0;
+  /// Clock of the multiprocessors by a kernel of ours that counts cycles, before and after.
+  uint32_t canary_khz_before = 0;
+  uint32_t canary_khz_after = 0;
+  device_weather weather;
+  /// Timed calls whose outputs were digested on the device and compared with those of the checked
+  /// run on the same inputs; how many were equal; how many were written out for the judge.
+  uint32_t digested = 0;
+  uint32_t digests_equal = 0;
+  uint32_t written_out = 0;
+
+  bool taken() const { return !method.empty(); }
+};
+
+/// Outputs of one call that the judge is to compare.
+struct written_call {
+  /// Which case of the workload, as numbered by the job.
+  uint32_t check = 0;
+  /// "check", or for a timed call "timed 17".
+  std::string call;
+};
+
+/// One block of a comparison: so many calls of one side in a process of its own.
+struct comparison_block {
+  /// True for the incumbent's.
+  bool rival = false;
+  uint64_t median_ns = 0;
+  uint64_t mad_ns = 0;
+  uint32_t samples = 0;
 };
 
 /// What the runner says about one workload.
@@ -54,6 +155,12 @@ struct workload_measurement {
   bool shrunken = false;
   /// Fault with its PTX line, or the reason of a failure.
   std::string detail;
+  /// Empty (`taken() == false`) for a modelled time.
+  timing_record timing;
+  /// What was written into the output folder for the judge, in order.
+  std::vector<written_call> written;
+  /// Of a promotion with a rival, in the order in which the blocks ran.
+  std::vector<comparison_block> blocks;
 };
 
 /// Answer of the gpu actor; when it arrives the lease is over, unless `last` was false and the part
@@ -89,6 +196,9 @@ struct judge_request {
   /// As in the `measure_request`.
   std::vector<std::string> workloads;
   measurement measured;
+  measure_purpose purpose = measure_purpose::screen;
+  std::string draw;
+  maybe<rival> against;
 };
 
 /// A verdict reached without running: the compiler refused the candidate.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/blob.hpp"
+#include "messages/candidate.hpp"
 #include "messages/wire.hpp"
 
 #include <array>
@@ -52,6 +53,11 @@ struct output_evaluation {
   bool all_zero = false;
   /// 8 x 8 histogram of where the misses lie, row-major over the output seen as a matrix.
   std::vector<uint32_t> miss_tiles;
+  /// How many elements lie so many units in the last place of the output's type from the reference:
+  /// none, 1, 2 to 3, 4 to 7 and so on, the last bin holding all beyond. Empty for integers.
+  std::vector<uint64_t> ulp_histogram;
+  /// Root mean square of the error over that of the reference.
+  f64 relative_rms_error;
 };
 
 /// The judge's small answer for one workload: counts, no tensors.
@@ -61,6 +67,11 @@ struct workload_evaluation {
   /// True when a shrunken twin of the workload was run instead of the workload itself.
   bool shrunken = false;
   std::vector<output_evaluation> outputs;
+  /// How many calls were compared: cases, and timed calls whose outputs were written out.
+  uint32_t calls = 0;
+  /// The call that `outputs` describes: the first that failed, else the one with the largest
+  /// errors; in words, such as "held-out 1, timed 17".
+  std::string call;
   /// One line for a person: why not passed, or with passed a warning that decides nothing.
   std::string detail;
 };
@@ -110,6 +121,16 @@ struct verdict {
   std::vector<finding> findings;
   /// One line for a person: why not passed, or what limits it.
   std::string reason;
+  /// Screened well on a real device: it becomes the incumbent only if a promotion says so.
+  bool wants_promotion = false;
+  /// The incumbent to compare with then; empty when there is none. Of the verdict on a promotion:
+  /// what it was compared with.
+  maybe<candidate_ref> incumbent;
+  /// Passed, and its promotion found no gain over the incumbent that counts: it leads nowhere.
+  bool incumbent_stays = false;
+  /// Everything the verdict rests on, so that later rules can be tried on it (protocol/evidence);
+  /// empty for none.
+  blob_ref evidence;
   /// What proposers may know of it, in words and numbers (protocol/feedback.hpp); empty for none.
   blob_ref feedback;
 };

@@ -23,6 +23,10 @@ std::string to_string(attempt_state state) {
     return "measuring";
   case attempt_state::judging:
     return "judging";
+  case attempt_state::drawing:
+    return "drawing inputs for its promotion";
+  case attempt_state::compiling_rival:
+    return "compiling the incumbent";
   case attempt_state::reporting:
     return "reporting";
   }
@@ -69,7 +73,8 @@ std::optional<nanoseconds> attempt::next_deadline() const {
 
 bool attempt::is_before_measuring() const {
   return state_ == attempt_state::proposing || state_ == attempt_state::claiming
-    || state_ == attempt_state::compiling || state_ == attempt_state::waiting_lease;
+    || state_ == attempt_state::compiling || state_ == attempt_state::waiting_lease
+    || state_ == attempt_state::drawing || state_ == attempt_state::compiling_rival;
 }
 
 void attempt::enter(attempt_state state, instant deadline) {
@@ -98,12 +103,16 @@ attempt::commands attempt::on(const assignment& what, instant now) {
   effort_ = attempt_effort::full;
   workloads_.clear();
   units_.clear();
+  compiled_findings_.clear();
   lease_ = {};
   granted_at_ = nanoseconds{0};
   gpu_ns_ = 0;
   claims_ = 0;
   repeats_ = 0;
   verdict_ = {};
+  draw_.clear();
+  promotions_ = 0;
+  against_ = {};
   bound_.clear();
   // The planner has claimed the key of a candidate that it gives itself.
   if (work_.given) {
@@ -166,9 +175,18 @@ attempt::commands attempt::compile(instant now) {
 }
 
 attempt::commands attempt::on(const answered<compiled_candidate>& what, instant now) {
+  const auto& compiled = what.value;
+  if (awaits(attempt_state::compiling_rival, what.attempt)) {
+    if (compiled.status != verdict_status::passed)
+      return finish(attempt_outcome::infrastructure,
+        fmt::format(
+          "the incumbent {} does not compile any more: {}", verdict_.incumbent->hash, compiled.log),
+        now);
+    against_ = rival{*verdict_.incumbent, compiled.units};
+    return ask_for_lease(now);
+  }
   if (!awaits(attempt_state::compiling, what.attempt))
     return {};
-  const auto& compiled = what.value;
   if (compiled.status == verdict_status::infrastructure)
     return finish(attempt_outcome::infrastructure, "compiler: " + compiled.log, now);
   if (compiled.status != verdict_status::passed) {
@@ -176,6 +194,7 @@ attempt::commands attempt::on(const answered<compiled_candidate>& what, instant 
     return {refused_request{work_.id, work_.kind, candidate_, effort_, compiled}};
   }
   units_ = compiled.units;
+  compiled_findings_ = compiled.findings;
   return ask_for_lease(now);
 }
 
@@ -190,7 +209,7 @@ attempt::commands attempt::ask_for_lease(instant now) {
   ask.what = limits_.what;
   ask.flow = {work_.id.problem, worker_};
   ask.need = work_.device_model;
-  ask.estimated_hold = limits_.estimated_hold;
+  ask.estimated_hold = draw_.empty() ? limits_.estimated_hold : limits_.promotion_hold;
   ask.patience = patience;
   ask.attempt = to_string(work_.id);
   ask.candidate = candidate_.hash;
@@ -220,6 +239,9 @@ attempt::commands attempt::on(const lease_granted& what, instant now) {
   ask.candidate = candidate_;
   ask.units = units_;
   ask.workloads = workloads_;
+  ask.purpose = draw_.empty() ? measure_purpose::screen : measure_purpose::promotion;
+  ask.draw = draw_;
+  ask.against = against_;
   return {std::move(ask)};
 }
 
@@ -273,16 +295,58 @@ attempt::commands attempt::on(const measurement& what, instant now) {
     return measure_again("measuring: " + what.failure_text, now);
   bound_ = bound_of(what);
   enter(attempt_state::judging, now + limits_.judge);
-  return {judge_request{work_.id, work_.kind, candidate_, effort_, workloads_, what}};
+  judge_request ask{work_.id, work_.kind, candidate_, effort_, workloads_, what, {}, {}, {}};
+  // Found before anything ran, and as true of what ran.
+  ask.measured.findings.insert(
+    ask.measured.findings.end(), compiled_findings_.begin(), compiled_findings_.end());
+  ask.purpose = draw_.empty() ? measure_purpose::screen : measure_purpose::promotion;
+  ask.draw = draw_;
+  ask.against = against_;
+  return {std::move(ask)};
 }
 
 attempt::commands attempt::on(const answered<verdict>& what, instant now) {
   if (!awaits(attempt_state::judging, what.attempt))
     return {};
   verdict_ = what.value;
+  if (verdict_.wants_promotion)
+    return promote(now);
   auto outcome = verdict_.status == verdict_status::infrastructure ? attempt_outcome::infrastructure
                                                                    : attempt_outcome::judged;
   return finish(outcome, verdict_.reason, now);
+}
+
+void attempt::give_up_draw(commands& out) {
+  if (!draw_.empty())
+    out.push_back(draw_over{draw_});
+  draw_.clear();
+}
+
+attempt::commands attempt::promote(instant now) {
+  if (promotions_ >= limits_.promotions_max)
+    return finish(attempt_outcome::infrastructure,
+      fmt::format("overtaken by other candidates in {} promotions", promotions_), now);
+  ++promotions_;
+  repeats_ = 0;
+  against_ = {};
+  commands out;
+  give_up_draw(out);
+  draw_ = fmt::format("{}#{}", to_string(work_.id), promotions_);
+  enter(attempt_state::drawing, now + limits_.draw);
+  out.push_back(prepare_request{work_.id.problem, draw_, candidate_});
+  return out;
+}
+
+attempt::commands attempt::on(const answered<prepared_problem>& what, instant now) {
+  if (!awaits(attempt_state::drawing, what.attempt))
+    return {};
+  if (what.value.status != verdict_status::passed)
+    return finish(attempt_outcome::infrastructure,
+      "the inputs of its promotion could not be made: " + what.value.reason, now);
+  if (!verdict_.incumbent)
+    return ask_for_lease(now);
+  enter(attempt_state::compiling_rival, now + limits_.compile);
+  return {compile_request{work_.id, *verdict_.incumbent, work_.device_model}};
 }
 
 attempt::commands attempt::on(const step_failed& what, instant now) {
@@ -354,6 +418,8 @@ std::string attempt::note() const {
     return fmt::format(
       "{}: {}", name, verdict_.reason.empty() ? to_string(verdict_.status) : verdict_.reason);
   auto limits = bound_.empty() ? std::string{} : ", limited by " + bound_;
+  if (verdict_.incumbent_stays)
+    limits += ", no gain over the incumbent that counts";
   return fmt::format("{}: {}{} ns{}", name, effort_ == attempt_effort::probe ? "probe, " : "",
     verdict_.objective_ns, limits);
 }
@@ -369,6 +435,7 @@ attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, i
   } else if (state_ == attempt_state::measuring) {
     give_back(out, reason, now);
   }
+  give_up_draw(out);
   attempt_summary summary;
   summary.id = work_.id;
   summary.kind = work_.kind;
@@ -384,6 +451,7 @@ attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, i
     summary.speedup = verdict_.speedup;
     summary.sol_score = verdict_.sol_score;
     summary.floor_share = verdict_.floor_share;
+    summary.incumbent_stays = verdict_.incumbent_stays;
     summary.note = note();
     summary.feedback = verdict_.feedback;
     if (verdict_.status == verdict_status::passed) {

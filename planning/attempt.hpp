@@ -5,6 +5,7 @@
 #include "messages/lease.hpp"
 #include "messages/measure.hpp"
 #include "messages/plan.hpp"
+#include "messages/prepare.hpp"
 #include "messages/propose.hpp"
 #include "messages/result.hpp"
 #include "messages/verdict.hpp"
@@ -33,6 +34,8 @@ struct attempt_limits {
   /// Beyond the term of the lease: start, clean-up and the way back.
   std::chrono::nanoseconds measure_margin = std::chrono::minutes{2};
   std::chrono::nanoseconds judge = std::chrono::minutes{10};
+  /// The inputs and references of a promotion.
+  std::chrono::nanoseconds draw = std::chrono::minutes{15};
   std::chrono::nanoseconds report = std::chrono::minutes{1};
   /// Told to the lease policy.
   std::chrono::nanoseconds estimated_hold = std::chrono::seconds{10};
@@ -42,6 +45,11 @@ struct attempt_limits {
   /// So often is a candidate measured again when a lease ended for a reason that is not its own
   /// (taken back, tainted, node lost, runner died); then the attempt ends as `infrastructure`.
   uint32_t repeats_max = 2;
+  /// Told to the lease policy for the lease of a promotion.
+  std::chrono::nanoseconds promotion_hold = std::chrono::seconds{30};
+  /// A promotion that was overtaken is tried against the new incumbent. Each time somebody else
+  /// has become faster, so this is only against what should not happen.
+  uint32_t promotions_max = 16;
 };
 
 enum class attempt_state : uint8_t {
@@ -54,6 +62,10 @@ enum class attempt_state : uint8_t {
   judging,
   /// The summary is on its way to the planner.
   reporting,
+  /// It has screened well: inputs that nobody has seen are being made for its promotion.
+  drawing,
+  /// The incumbent is being compiled, to run against it. Then a lease is waited for again.
+  compiling_rival,
 };
 
 std::string to_string(attempt_state state);
@@ -94,19 +106,24 @@ struct summary_stored {
 /// request number, `measurement` by its attempt and token.
 using attempt_event = std::variant<assignment, answered<proposal>, answered<claim_reply>,
   answered<compiled_candidate>, lease_granted, lease_ended, measurement, answered<verdict>,
-  step_failed, attempt_due, attempt_abandon, summary_stored>;
+  answered<prepared_problem>, step_failed, attempt_due, attempt_abandon, summary_stored>;
 
 /// What the worker has to send. `propose_request` goes to the proposer, `claim_request` and
 /// `attempt_summary` to the planner, `compile_request` to the compiler, `lease_request` and
 /// `lease_command` to the broker, `measure_request` to the GPU of its lease, `judge_request` and
-/// `refused_request` to the scorer.
-using attempt_command = std::variant<propose_request, claim_request, compile_request, lease_request,
-  lease_command, measure_request, judge_request, refused_request, attempt_summary>;
+/// `refused_request` to the scorer, `prepare_request` (of a draw) and `draw_over` to the oracle.
+using attempt_command =
+  std::variant<propose_request, claim_request, compile_request, lease_request, lease_command,
+    measure_request, judge_request, refused_request, prepare_request, draw_over, attempt_summary>;
 
 /// The mind of one worker: one attempt after the other, from the assignment to the summary. Exactly
 /// one summary is sent for each assignment, whatever comes too late, twice or never. An answer that
 /// is not awaited (of an older attempt, or of a step that is over) changes nothing; a lease granted
 /// too late is given back at once.
+///
+/// A verdict that wants a promotion is not the end: a draw of inputs is asked for, the incumbent is
+/// compiled, a fresh lease is asked for, both are measured under it, and the verdict on that
+/// counts. What was drawn is given up (`draw_over`) however the attempt ends.
 class attempt {
 public:
   attempt(std::string worker, attempt_limits limits);
@@ -134,6 +151,7 @@ private:
   commands on(const lease_ended& what, instant now);
   commands on(const measurement& what, instant now);
   commands on(const answered<verdict>& what, instant now);
+  commands on(const answered<prepared_problem>& what, instant now);
   commands on(const step_failed& what, instant now);
   commands on(const attempt_due& what, instant now);
   commands on(const attempt_abandon& what, instant now);
@@ -145,6 +163,9 @@ private:
   bool is_before_measuring() const;
   void enter(attempt_state state, instant deadline);
   commands compile(instant now);
+  commands promote(instant now);
+  /// Of the draw in hand, if there is one.
+  void give_up_draw(commands& out);
   commands ask_for_lease(instant now);
   /// Asks for another lease, or ends the attempt when there were too many.
   commands measure_again(std::string reason, instant now);
@@ -167,6 +188,8 @@ private:
   /// Of a probe; empty for all.
   std::vector<std::string> workloads_;
   std::vector<compiled_unit> units_;
+  /// What the checks of its code found.
+  std::vector<finding> compiled_findings_;
   lease lease_;
   instant granted_at_{0};
   uint64_t gpu_ns_ = 0;
@@ -175,6 +198,11 @@ private:
   uint32_t claims_ = 0;
   uint32_t repeats_ = 0;
   verdict verdict_;
+  /// The promotion in work; empty while the candidate is screened.
+  std::string draw_;
+  uint32_t promotions_ = 0;
+  /// What it is compared with.
+  maybe<rival> against_;
   /// What limits the candidate that was measured last, for the note to the next worker.
   std::string bound_;
 };

@@ -16,6 +16,12 @@ constexpr size_t text_bytes = child_line_bytes_max;
 constexpr size_t samples_max = 10'000;
 constexpr size_t terms_max = 64;
 constexpr size_t tiles_max = 64;
+constexpr size_t ulp_bins_max = 65;
+/// Every case, and as many timed calls.
+constexpr size_t written_max = 2 * job_limits::cases;
+/// The executed steps of a plan, and as many that it did not announce.
+constexpr size_t activities_max = 512;
+const std::vector<std::string> methods{"events", "cupti"};
 
 ordered_json write_entries(const std::vector<compiled_entry>& entries) {
   auto all = ordered_json::array();
@@ -59,16 +65,128 @@ result<void> read_lines(
   return {};
 }
 
+std::vector<uint64_t> read_times(strict_object& object, std::string_view key) {
+  std::vector<uint64_t> out;
+  for (const int64_t sample : object.integers(key, samples_max)) {
+    if (sample < 0)
+      object.complain(key, "a time is negative");
+    out.push_back(static_cast<uint64_t>(sample));
+  }
+  return out;
+}
+
+std::vector<uint32_t> read_sizes(strict_object& object, std::string_view key, size_t count_max) {
+  std::vector<uint32_t> out;
+  for (const int64_t each : object.integers(key, count_max)) {
+    if (each < 0 || each > int64_t{UINT32_MAX})
+      object.complain(key, fmt::format("{} is out of range", each));
+    out.push_back(static_cast<uint32_t>(each));
+  }
+  return out;
+}
+
+ordered_json write(const device_activity& one) {
+  return {{"kind", one.kind}, {"name", one.name}, {"grid", one.grid}, {"block", one.block},
+    {"bytes", one.bytes}};
+}
+
+device_activity read_activity(strict_object& object) {
+  device_activity one;
+  one.kind = object.text("kind", 16);
+  one.name = object.text("name", text_bytes);
+  one.grid = read_sizes(object, "grid", 3);
+  one.block = read_sizes(object, "block", 3);
+  one.bytes = object.natural("bytes");
+  return one;
+}
+
+ordered_json write(const device_weather& seen) {
+  return {{"readings", seen.readings}, {"sm_mhz_min", seen.sm_mhz_min},
+    {"sm_mhz_max", seen.sm_mhz_max}, {"memory_mhz_min", seen.memory_mhz_min},
+    {"memory_mhz_max", seen.memory_mhz_max}, {"power_mw_max", seen.power_mw_max},
+    {"temperature_c_max", seen.temperature_c_max}, {"throttle_bits", seen.throttle_bits},
+    {"foreign_processes", seen.foreign_processes}};
+}
+
+device_weather read_weather(strict_object& object) {
+  device_weather seen;
+  seen.readings = object.natural32("readings");
+  seen.sm_mhz_min = object.natural32("sm_mhz_min");
+  seen.sm_mhz_max = object.natural32("sm_mhz_max");
+  seen.memory_mhz_min = object.natural32("memory_mhz_min");
+  seen.memory_mhz_max = object.natural32("memory_mhz_max");
+  seen.power_mw_max = object.natural32("power_mw_max");
+  seen.temperature_c_max = object.natural32("temperature_c_max");
+  seen.throttle_bits = object.natural("throttle_bits");
+  seen.foreign_processes = object.natural32("foreign_processes");
+  return seen;
+}
+
+ordered_json write(const timing_record& how) {
+  auto activities = ordered_json::array();
+  for (const auto& one : how.activities)
+    activities.push_back(write(one));
+  return {{"method", how.method}, {"fallback", how.fallback}, {"flush", how.flush},
+    {"warm_up_calls", how.warm_up_calls}, {"span_ns", how.span_ns}, {"device_ns", how.device_ns},
+    {"activities", activities}, {"taken_again", how.taken_again},
+    {"canary_khz_before", how.canary_khz_before}, {"canary_khz_after", how.canary_khz_after},
+    {"weather", write(how.weather)}, {"digested", how.digested},
+    {"digests_equal", how.digests_equal}, {"written_out", how.written_out}};
+}
+
+timing_record read_timing(strict_object& object) {
+  timing_record how;
+  how.method = methods[object.choice("method", methods)];
+  how.fallback = object.text("fallback", text_bytes);
+  how.flush = object.text("flush", 16);
+  how.warm_up_calls = object.natural32("warm_up_calls");
+  how.span_ns = read_times(object, "span_ns");
+  how.device_ns = read_times(object, "device_ns");
+  object.each("activities", activities_max, [&](const ordered_json& element, std::string where) {
+    strict_object inner{element, std::move(where), object.sink()};
+    how.activities.push_back(read_activity(inner));
+  });
+  how.taken_again = object.natural32("taken_again");
+  how.canary_khz_before = object.natural32("canary_khz_before");
+  how.canary_khz_after = object.natural32("canary_khz_after");
+  object.object("weather", [&](strict_object& inner) { how.weather = read_weather(inner); });
+  how.digested = object.natural32("digested");
+  how.digests_equal = object.natural32("digests_equal", how.digested);
+  how.written_out = object.natural32("written_out");
+  return how;
+}
+
+/// What only a measurement on a real device has.
+void read_real_device(strict_object& object, workload_measurement& measured) {
+  if (object.has("timing"))
+    object.object("timing", [&](strict_object& inner) { measured.timing = read_timing(inner); });
+  object.each("written", written_max, [&](const ordered_json& element, std::string where) {
+    strict_object inner{element, std::move(where), object.sink()};
+    written_call call;
+    call.check = inner.natural32("check", job_limits::cases - 1);
+    call.call = inner.text("call", 64);
+    measured.written.push_back(std::move(call));
+  });
+  object.each(
+    "blocks", 2 * job_limits::blocks, [&](const ordered_json& element, std::string where) {
+      strict_object inner{element, std::move(where), object.sink()};
+      comparison_block block;
+      block.rival = inner.boolean("rival");
+      block.median_ns = inner.natural("median_ns");
+      block.mad_ns = inner.natural("mad_ns");
+      block.samples = inner.natural32("samples");
+      measured.blocks.push_back(block);
+    });
+}
+
+} // namespace
+
 workload_measurement read_measurement(strict_object& object) {
   workload_measurement measured;
   measured.uuid = object.text("workload", text_bytes);
   measured.status = read_status(object);
   measured.time_ns = object.natural("time_ns");
-  for (int64_t sample : object.integers("samples_ns", samples_max)) {
-    if (sample < 0)
-      object.complain("samples_ns", "a time is negative");
-    measured.samples_ns.push_back(static_cast<uint64_t>(sample));
-  }
+  measured.samples_ns = read_times(object, "samples_ns");
   object.each("terms", terms_max, [&](const ordered_json& element, std::string where) {
     strict_object inner{element, std::move(where), object.sink()};
     time_term term;
@@ -79,6 +197,7 @@ workload_measurement read_measurement(strict_object& object) {
   measured.bound = object.text("bound", 256);
   measured.shrunken = object.boolean("shrunken");
   measured.detail = object.text("detail", text_bytes);
+  read_real_device(object, measured);
   return measured;
 }
 
@@ -90,6 +209,8 @@ finding read_finding(strict_object& object) {
   found.fatal = object.boolean("fatal");
   return found;
 }
+
+namespace {
 
 output_evaluation read_output(strict_object& object) {
   output_evaluation output;
@@ -108,10 +229,31 @@ output_evaluation read_output(strict_object& object) {
       object.complain("miss_tiles", fmt::format("{} is no count", count));
     output.miss_tiles.push_back(static_cast<uint32_t>(count));
   }
+  for (const int64_t count : object.integers("ulp_histogram", ulp_bins_max)) {
+    if (count < 0)
+      object.complain("ulp_histogram", fmt::format("{} is no count", count));
+    output.ulp_histogram.push_back(static_cast<uint64_t>(count));
+  }
+  output.relative_rms_error = object.number("relative_rms_error");
   return output;
 }
 
 } // namespace
+
+workload_evaluation read_evaluation(strict_object& object) {
+  workload_evaluation evaluated;
+  evaluated.uuid = object.text("workload", text_bytes);
+  evaluated.status = read_status(object);
+  evaluated.shrunken = object.boolean("shrunken");
+  object.each("outputs", job_limits::tensors, [&](const ordered_json& element, std::string where) {
+    strict_object inner{element, std::move(where), object.sink()};
+    evaluated.outputs.push_back(read_output(inner));
+  });
+  evaluated.calls = object.natural32("calls");
+  evaluated.call = object.text("call", text_bytes);
+  evaluated.detail = object.text("detail", text_bytes);
+  return evaluated;
+}
 
 result<verdict_status> status_from_text(std::string_view text) {
   for (int i = 0; i <= static_cast<int>(verdict_status::infrastructure); ++i)
@@ -183,9 +325,19 @@ ordered_json to_json(const workload_measurement& measured) {
   auto terms = ordered_json::array();
   for (const auto& term : measured.terms)
     terms.push_back({{"name", term.name}, {"ns", number_to_json(term.ns)}});
-  return {{"workload", measured.uuid}, {"status", to_string(measured.status)},
+  ordered_json out{{"workload", measured.uuid}, {"status", to_string(measured.status)},
     {"time_ns", measured.time_ns}, {"samples_ns", measured.samples_ns}, {"terms", terms},
     {"bound", measured.bound}, {"shrunken", measured.shrunken}, {"detail", measured.detail}};
+  if (measured.timing.taken())
+    out["timing"] = write(measured.timing);
+  out["written"] = ordered_json::array();
+  for (const auto& call : measured.written)
+    out["written"].push_back({{"check", call.check}, {"call", call.call}});
+  out["blocks"] = ordered_json::array();
+  for (const auto& block : measured.blocks)
+    out["blocks"].push_back({{"rival", block.rival}, {"median_ns", block.median_ns},
+      {"mad_ns", block.mad_ns}, {"samples", block.samples}});
+  return out;
 }
 
 ordered_json to_json(const finding& found) {
@@ -201,9 +353,12 @@ ordered_json to_json(const workload_evaluation& evaluated) {
       {"mismatches", output.mismatches}, {"matched_ratio", number_to_json(output.matched_ratio)},
       {"max_absolute_error", number_to_json(output.max_absolute_error)},
       {"max_relative_error", number_to_json(output.max_relative_error)},
-      {"all_zero", output.all_zero}, {"miss_tiles", output.miss_tiles}});
+      {"all_zero", output.all_zero}, {"miss_tiles", output.miss_tiles},
+      {"ulp_histogram", output.ulp_histogram},
+      {"relative_rms_error", number_to_json(output.relative_rms_error)}});
   return {{"workload", evaluated.uuid}, {"status", to_string(evaluated.status)},
-    {"shrunken", evaluated.shrunken}, {"outputs", outputs}, {"detail", evaluated.detail}};
+    {"shrunken", evaluated.shrunken}, {"outputs", outputs}, {"calls", evaluated.calls},
+    {"call", evaluated.call}, {"detail", evaluated.detail}};
 }
 
 result<std::vector<compile_answer>> read_compile_answers(
@@ -275,19 +430,8 @@ result<run_answers> read_run_answers(
 result<evaluation> read_judge_answers(
   const std::vector<std::string>& lines, std::string_view nonce) {
   evaluation all;
-  auto read = read_lines(lines, nonce, [&](strict_object& object) {
-    workload_evaluation evaluated;
-    evaluated.uuid = object.text("workload", text_bytes);
-    evaluated.status = read_status(object);
-    evaluated.shrunken = object.boolean("shrunken");
-    object.each(
-      "outputs", job_limits::tensors, [&](const ordered_json& element, std::string where) {
-        strict_object inner{element, std::move(where), object.sink()};
-        evaluated.outputs.push_back(read_output(inner));
-      });
-    evaluated.detail = object.text("detail", text_bytes);
-    all.workloads.push_back(std::move(evaluated));
-  });
+  auto read = read_lines(
+    lines, nonce, [&](strict_object& object) { all.workloads.push_back(read_evaluation(object)); });
   if (!read)
     return pass(read);
   return all;

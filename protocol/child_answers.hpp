@@ -83,6 +83,12 @@ result<run_answers> read_run_answers(const std::vector<std::string>& lines, std:
 result<evaluation> read_judge_answers(
   const std::vector<std::string>& lines, std::string_view nonce);
 
+// The reverse of `to_json`, for documents that keep these answers. What is wrong goes to the
+// object's sink.
+workload_measurement read_measurement(strict_object& object);
+finding read_finding(strict_object& object);
+workload_evaluation read_evaluation(strict_object& object);
+
 /// The status with that upper-case name, or nothing.
 result<verdict_status> status_from_text(std::string_view text);
 

@@ -127,9 +127,11 @@ child_channel::~child_channel() {
   ::close(state_->descriptor);
 }
 
-void child_channel::hello(std::string_view program, std::string_view network) {
+void child_channel::hello(
+  std::string_view program, std::string_view network, std::string_view protections) {
   state_->write(child_line_kind::hello,
-    {{"program", program}, {"network", network}, {"pid", static_cast<int64_t>(::getpid())}});
+    {{"program", program}, {"network", network}, {"protections", protections},
+      {"pid", static_cast<int64_t>(::getpid())}});
 }
 
 void child_channel::phase(std::string_view name) {

@@ -42,7 +42,9 @@ int child_main(int argc, char** argv, std::string_view program, job_kind kind,
     if (!channel)
       return complain(program, channel.error().what, 2);
     const char* network = std::getenv("GRISTMILL_NETWORK");
-    (*channel)->hello(program, network ? network : "shared");
+    const char* protections = std::getenv("GRISTMILL_PROTECTIONS");
+    (*channel)->hello(
+      program, network ? network : "shared", protections ? protections : "none; started by hand");
     child_context context{folder, std::move(*what), **channel};
     if (auto worked = work(context); !worked)
       return complain(program, worked.error().what, 1);

@@ -34,16 +34,28 @@ std::optional<uint32_t> read_count(std::string_view text) {
   return value;
 }
 
+bool is_ordinal(std::string_view text) {
+  return !text.empty() && text.size() <= 4
+    && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 result<device_group> parse_group(
   const std::string& text, const std::vector<std::string>& known_models) {
-  const auto refuse = [&](const std::string& why, errc code = errc::invalid_input) {
-    return fail(code, fmt::format("--gpus {}: {}", excerpt(text), why));
+  const auto refuse = [&](const std::string& why) {
+    return fail(errc::invalid_input, fmt::format("--gpus {}: {}", excerpt(text), why));
   };
   const auto parts = split(text, ':');
   device_group out;
-  if (parts[0] == "cuda")
-    return refuse("real GPUs are not in this build yet; mock:h200 interprets kernels on the CPU",
-      errc::unsupported);
+  if (parts[0] == "cuda") {
+    const bool named = parts.size() == 2
+      && (parts[1] == "all" || is_ordinal(parts[1])
+        || (parts[1].starts_with("GPU-") && parts[1].size() > 8));
+    if (!named)
+      return refuse("write cuda:0, cuda:all or cuda:GPU-UUID");
+    out.what = device_group::kind::cuda;
+    out.which = parts[1];
+    return out;
+  }
   if (parts[0] != "mock" && parts[0] != "sleep")
     return refuse(fmt::format("there is no kind of device {}{}", excerpt(parts[0]),
       suggestion(parts[0], {"mock", "sleep", "cuda"})));

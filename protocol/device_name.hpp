@@ -21,18 +21,20 @@ struct device_group {
   };
 
   kind what = kind::mock;
-  /// "h200"; empty for sleep.
+  /// "h200"; empty for sleep, and for a real device until it has been asked.
   std::string model;
   uint32_t count = 1;
   /// Of sleep.
   uint64_t sleep_ns = 0;
+  /// Of a real one, what stands behind "cuda:": "0", "all" or "GPU-…", the beginning of a UUID.
+  std::string which;
 
   friend bool operator==(const device_group&, const device_group&) = default;
 };
 
-/// "mock:h200", "mock:h200:2", "sleep:100ms:27", or several with commas between. An unknown model
-/// names the nearest of `known_models`; `cuda:…` is `unsupported` in this build. At most 4,096
-/// devices in all.
+/// "mock:h200", "mock:h200:2", "sleep:100ms:27", "cuda:0", "cuda:all", "cuda:GPU-2ad4…", or several
+/// with commas between. An unknown model names the nearest of `known_models`. Which real devices
+/// there are is not known here: one entry counts as one device. At most 4,096 devices in all.
 result<std::vector<device_group>> parse_devices(
   std::string_view text, const std::vector<std::string>& known_models);
 

@@ -20,6 +20,12 @@ std::string words_of(const std::string& term) {
     return "load/store units (number and width of global accesses)";
   if (term == "tensor")
     return "matrix units";
+  if (term == "mma")
+    return "matrix units, and the loads of what mma.sync multiplies";
+  if (term == "atomics")
+    return "atomics, which one address takes one after the other";
+  if (term == "blocks")
+    return "starting of blocks: fewer, larger ones would help";
   if (term == "arithmetic")
     return "arithmetic units";
   if (term == "issue")

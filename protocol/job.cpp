@@ -3,6 +3,7 @@
 #include "protocol/job_parts.hpp"
 #include "protocol/strict_json.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
@@ -17,6 +18,9 @@ constexpr std::string_view schema = "gristmill.job/1";
 const std::vector<std::string> kinds{"compile", "prepare", "run", "judge"};
 const std::vector<std::string> oracles{"native", "torch"};
 const std::vector<std::string> sources{"generator", "safetensors", "custom"};
+/// In the order of `input_style`.
+const std::vector<std::string> styles{
+  "standard", "held-out", "tiny", "large", "constant rows", "NaN rows"};
 constexpr size_t nonce_bytes_min = 16;
 constexpr size_t nonce_bytes_max = 128;
 constexpr size_t text_bytes = size_t{4} << 20;
@@ -28,6 +32,7 @@ ordered_json write(const prepare_workload& work);
 ordered_json write(const trace_tensor& tensor);
 ordered_json write(const trace_attempt& attempt);
 ordered_json write(const judge_output& output);
+ordered_json write(const judge_call& call);
 ordered_json write(const judge_workload& work);
 
 template <class T>
@@ -127,7 +132,7 @@ scalar_values read_scalars(strict_object& object) {
 ordered_json write(const drawn_tensor& tensor) {
   return {{"name", tensor.name}, {"description", tensor.description}, {"dtype", name(tensor.type)},
     {"shape", tensor.shape}, {"bytes", tensor.bytes}, {"key", key_text(tensor.key)},
-    {"file", tensor.file}, {"file_bytes", tensor.file_bytes},
+    {"file", tensor.file}, {"file_bytes", tensor.file_bytes}, {"style", to_string(tensor.style)},
     {"source", sources[static_cast<size_t>(tensor.source)]}, {"blob_file", tensor.blob_file},
     {"blob_key", tensor.blob_key}};
 }
@@ -146,6 +151,7 @@ drawn_tensor read_drawn(const ordered_json& value, std::string path, std::option
   const uint64_t element = element_bits(tensor.type) / 8;
   if (element > 1 && tensor.file_bytes % element != 0)
     object.complain("file_bytes", "does not end at an element");
+  tensor.style = static_cast<input_style>(object.choice("style", styles));
   tensor.source = static_cast<tensor_source>(object.choice("source", sources));
   tensor.blob_file = object.text("blob_file", path_bytes);
   tensor.blob_key = object.text("blob_key", path_bytes);
@@ -273,8 +279,7 @@ trace_attempt read_trace_attempt(
 ordered_json write(const prepare_job& prepare) {
   return {{"oracle", to_string(prepare.oracle)}, {"definition", prepare.definition_text},
     {"python", prepare.python}, {"workloads", write_all(prepare.workloads)},
-    {"trace", write_all(prepare.trace)}, {"graph_file", prepare.graph_file},
-    {"held_out", prepare.held_out}};
+    {"trace", write_all(prepare.trace)}, {"graph_file", prepare.graph_file}};
 }
 
 prepare_job read_prepare(strict_object& object) {
@@ -285,7 +290,6 @@ prepare_job read_prepare(strict_object& object) {
   prepare.workloads = read_all(object, "workloads", job_limits::workloads, read_prepare_workload);
   prepare.trace = read_all(object, "trace", job_limits::trace_attempts, read_trace_attempt);
   prepare.graph_file = object.text("graph_file", path_bytes);
-  prepare.held_out = object.boolean("held_out");
   if (prepare.oracle == oracle_kind::torch && prepare.python.empty())
     object.complain("python", "the torch oracle needs an interpreter");
   if (!prepare.trace.empty() && prepare.graph_file.empty())
@@ -326,18 +330,22 @@ ordered_json write(const judge_output& output) {
   return all;
 }
 
-ordered_json write(const judge_workload& work) {
-  return {{"uuid", work.uuid}, {"shrunken", work.shrunken}, {"tolerance", write(work.allowed)},
-    {"outputs", write_all(work.outputs)}};
+ordered_json write(const judge_call& call) {
+  return {{"label", call.label}, {"nan_positions", call.nan_positions},
+    {"outputs", write_all(call.outputs)}};
 }
 
-judge_workload read_judge_workload(
+ordered_json write(const judge_workload& work) {
+  return {{"uuid", work.uuid}, {"shrunken", work.shrunken}, {"tolerance", write(work.allowed)},
+    {"calls", write_all(work.calls)}};
+}
+
+judge_call read_judge_call(
   const ordered_json& value, std::string path, std::optional<failure>& sink) {
   strict_object object{value, std::move(path), sink};
-  judge_workload work;
-  work.uuid = object.text("uuid", name_bytes);
-  work.shrunken = object.boolean("shrunken");
-  work.allowed = read_tolerance(object);
+  judge_call call;
+  call.label = object.text("label", name_bytes);
+  call.nan_positions = object.boolean("nan_positions");
   object.each("outputs", job_limits::tensors, [&](const ordered_json& element, std::string where) {
     strict_object inner{element, std::move(where), sink};
     judge_output output;
@@ -347,7 +355,21 @@ judge_workload read_judge_workload(
     output.solution.shape = read_shape(inner, output.solution.type, output.solution.bytes);
     output.solution.file = read_file_name(inner, "file");
     output.reference_file = read_file_name(inner, "reference_file");
-    work.outputs.push_back(std::move(output));
+    call.outputs.push_back(std::move(output));
+  });
+  return call;
+}
+
+judge_workload read_judge_workload(
+  const ordered_json& value, std::string path, std::optional<failure>& sink) {
+  strict_object object{value, std::move(path), sink};
+  judge_workload work;
+  work.uuid = object.text("uuid", name_bytes);
+  work.shrunken = object.boolean("shrunken");
+  work.allowed = read_tolerance(object);
+  // Every case, and as many timed calls.
+  object.each("calls", 2 * job_limits::cases, [&](const ordered_json& element, std::string where) {
+    work.calls.push_back(read_judge_call(element, std::move(where), sink));
   });
   return work;
 }
@@ -419,6 +441,14 @@ result<job> job_from_json(std::string_view text) {
   if (sink)
     return tl::unexpected<failure>(*sink);
   return what;
+}
+
+std::string written_file(const std::string& file_of_case, std::string_view call) {
+  if (call == "check")
+    return file_of_case;
+  std::string suffix(call);
+  std::replace(suffix.begin(), suffix.end(), ' ', '-');
+  return file_of_case + "." + suffix;
 }
 
 run_buffer make_run_buffer(const resolved_buffer& buffer, std::string file, uint64_t file_bytes) {

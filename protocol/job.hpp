@@ -33,6 +33,9 @@ struct job_limits {
   static constexpr size_t dimensions = 16;
   static constexpr size_t trace_attempts = 64;
   static constexpr size_t calls = 2;
+  /// Cases of a workload, and calls of a workload that are judged.
+  static constexpr size_t cases = 256;
+  static constexpr size_t blocks = 64;
 };
 
 enum class job_kind : uint8_t { compile = 0, prepare, run, judge };
@@ -78,6 +81,8 @@ struct drawn_tensor {
   /// At most `bytes`. Less makes a pattern file: the tensor's first bytes, which a runner maps over
   /// and over where only the time counts.
   uint64_t file_bytes = 0;
+  /// Of the generator: which distribution it is drawn from.
+  input_style style = input_style::standard;
   tensor_source source = tensor_source::generator;
   /// Of safetensors: the file, and the tensor's name in it. Else empty.
   std::string blob_file;
@@ -114,6 +119,7 @@ struct entry_call {
 };
 
 struct prepare_workload {
+  /// The workload's; of a set beyond the first it says which, such as "UUID set 3".
   std::string uuid;
   /// Resolved axes of the correctness run.
   axis_values axes;
@@ -149,9 +155,6 @@ struct prepare_job {
   /// to `graph_file`.
   std::vector<trace_attempt> trace;
   std::string graph_file;
-  /// Draw from the held-out distributions: norm weights, biases and masks that are not the usual
-  /// constants.
-  bool held_out = false;
 };
 
 // ---- run: a candidate on a device ----
@@ -182,16 +185,46 @@ struct run_pass {
   std::vector<resolved_step> steps;
 };
 
+/// One set of inputs that a workload is checked on, outputs written for the judge.
+struct run_case {
+  /// For people: "set 3", "held-out 1", "neighbour M=4097".
+  std::string label;
+  run_pass pass;
+};
+
 struct run_workload {
   std::string uuid;
-  /// The check runs a shrunken twin.
+  /// The cases are those of a shrunken twin.
   bool shrunken = false;
-  /// Run in full, outputs written.
-  bool has_check = false;
-  run_pass check;
+  /// Run in full, in this order. None: only the clock.
+  std::vector<run_case> cases;
   /// At true size, for the time.
   bool has_clock = false;
   run_pass clock;
+  /// A real device times calls on the inputs of these cases, in an order that the candidate cannot
+  /// foresee, and holds their outputs against those of the checked runs; their passes have the
+  /// shapes and steps of `clock`, whose own input files it does not read. Empty: the clock runs on
+  /// its own inputs, as a modelled device does.
+  std::vector<uint32_t> timed_on;
+};
+
+/// How a real device takes samples (contracts section 10). A modelled one takes no notice.
+struct run_timing {
+  /// What L2 holds before each call: "official" or "clean".
+  std::string flush = "official";
+  /// Load before the first sample.
+  uint64_t warm_up_ns = 300'000'000;
+  /// No sample of a workload begins after this much time.
+  uint64_t limit_ns = 30'000'000'000;
+  /// Trace activities (CUPTI) where that can be had; else by events, and the record says so.
+  bool trace = true;
+  /// Of the timed calls this share is written out for the judge, in 1/1024; which ones is drawn
+  /// from `order`.
+  uint32_t written_share = 0;
+  /// At most so many written out for each workload.
+  uint32_t written_max = 4;
+  /// Draws the order of cases, moved addresses and what is written out.
+  tensor_key order;
 };
 
 struct run_job {
@@ -203,22 +236,41 @@ struct run_job {
   uint32_t samples = 1;
   /// Makes what undefined scratch and poisoned outputs hold; the parent draws it.
   tensor_key fill;
+  run_timing timing;
   std::vector<run_unit> units;
   std::vector<run_workload> workloads;
+  /// With an incumbent to compare with: its job, at most one, on the same device and the same
+  /// workloads, none of which has cases besides those it is timed on. The runner then opens no
+  /// device itself: it runs both sides in processes of their own, one after the other, in blocks
+  /// whose order it draws (`comparison_block`).
+  std::vector<run_job> against;
+  /// Blocks of each side; only with `against`.
+  uint32_t blocks = 0;
 };
 
 // ---- judge: outputs against references ----
 
+/// One output of one call.
 struct judge_output {
   stored_tensor solution;
   std::string reference_file;
+};
+
+/// A call of a case: "set 3", or "set 3, timed 17".
+struct judge_call {
+  std::string label;
+  /// The reference holds NaN: the outputs must hold it in the same places and nowhere else, and
+  /// those places do not count otherwise.
+  bool nan_positions = false;
+  std::vector<judge_output> outputs;
 };
 
 struct judge_workload {
   std::string uuid;
   bool shrunken = false;
   tolerance allowed;
-  std::vector<judge_output> outputs;
+  /// What was written, call by call; every call has all outputs of the problem.
+  std::vector<judge_call> calls;
 };
 
 struct judge_job {
@@ -245,6 +297,10 @@ std::string to_json(const job& what);
 /// index without its buffer, a buffer whose bytes do not fit its shape, or anything beyond
 /// `job_limits` is `invalid_input` that names the field.
 result<job> job_from_json(std::string_view text);
+
+/// Where an output of a call is written (`written_call::call`): the file of the case for its check,
+/// and for a timed call a file beside it.
+std::string written_file(const std::string& file_of_case, std::string_view call);
 
 /// A buffer of a resolved workload with the file that it is read from or written to.
 run_buffer make_run_buffer(const resolved_buffer& buffer, std::string file, uint64_t file_bytes);

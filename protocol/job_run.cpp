@@ -14,6 +14,7 @@ const std::vector<std::string> roles{"input", "output", "scratch"};
 const std::vector<std::string> inits{"", "undefined", "restored", "zero"};
 const std::vector<std::string> argument_kinds{"buffer", "bytes", "maps"};
 const std::vector<std::string> operations{"launch", "memset", "copy"};
+const std::vector<std::string> flushes{"official", "clean"};
 
 ordered_json write(const run_buffer& buffer) {
   const auto& what = buffer.what;
@@ -306,26 +307,108 @@ run_pass read_pass(strict_object& object, const std::set<std::string>& units) {
 
 } // namespace
 
+namespace {
+
+ordered_json write(const run_timing& timing) {
+  return {{"flush", timing.flush}, {"warm_up_ns", timing.warm_up_ns}, {"limit_ns", timing.limit_ns},
+    {"trace", timing.trace}, {"written_share", timing.written_share},
+    {"written_max", timing.written_max}, {"order", key_text(timing.order)}};
+}
+
+run_timing read_timing(strict_object& object) {
+  run_timing timing;
+  timing.flush = flushes[object.choice("flush", flushes)];
+  timing.warm_up_ns = object.natural("warm_up_ns");
+  timing.limit_ns = object.natural("limit_ns");
+  timing.trace = object.boolean("trace");
+  timing.written_share = object.natural32("written_share", 1024);
+  timing.written_max = object.natural32("written_max", job_limits::cases);
+  timing.order = read_key(object, "order");
+  return timing;
+}
+
+ordered_json write(const run_workload& work) {
+  ordered_json one{{"uuid", work.uuid}, {"shrunken", work.shrunken}};
+  auto cases = ordered_json::array();
+  for (const auto& each : work.cases)
+    cases.push_back({{"label", each.label}, {"pass", write(each.pass)}});
+  one["cases"] = std::move(cases);
+  if (work.has_clock)
+    one["clock"] = write(work.clock);
+  one["timed_on"] = work.timed_on;
+  return one;
+}
+
+/// A timed call runs the steps of the clock on the buffers of a case.
+void check_timed_on(strict_object& object, const run_workload& work) {
+  if (!work.timed_on.empty() && !work.has_clock)
+    object.complain("timed_on", "there is no clock");
+  for (const uint32_t index : work.timed_on) {
+    if (index >= work.cases.size()) {
+      object.complain("timed_on", fmt::format("there is no case {}", index));
+      return;
+    }
+    const auto& pass = work.cases[index].pass;
+    bool same = pass.steps == work.clock.steps && pass.buffers.size() == work.clock.buffers.size();
+    for (size_t i = 0; same && i < pass.buffers.size(); ++i)
+      same = pass.buffers[i].what == work.clock.buffers[i].what;
+    if (!same) {
+      object.complain("timed_on", fmt::format("case {} is not the clock's call", index));
+      return;
+    }
+  }
+}
+
+run_workload read_workload(strict_object& inner, const std::set<std::string>& keys) {
+  run_workload work;
+  work.uuid = inner.text("uuid", name_bytes);
+  work.shrunken = inner.boolean("shrunken");
+  inner.each("cases", job_limits::cases, [&](const ordered_json& element, std::string where) {
+    strict_object body{element, std::move(where), inner.sink()};
+    run_case one;
+    one.label = body.text("label", name_bytes);
+    body.object("pass", [&](strict_object& pass) { one.pass = read_pass(pass, keys); });
+    work.cases.push_back(std::move(one));
+  });
+  work.has_clock = inner.has("clock");
+  if (work.has_clock)
+    inner.object("clock", [&](strict_object& body) { work.clock = read_pass(body, keys); });
+  for (const int64_t index : inner.integers("timed_on", job_limits::cases)) {
+    if (index < 0 || index > int64_t{UINT32_MAX})
+      inner.complain("timed_on", fmt::format("{} is no case", index));
+    else
+      work.timed_on.push_back(static_cast<uint32_t>(index));
+  }
+  if (!inner.failed())
+    check_timed_on(inner, work);
+  return work;
+}
+
+} // namespace
+
 ordered_json write(const run_job& run) {
   auto units = ordered_json::array();
   for (const auto& unit : run.units)
     units.push_back(
       {{"key", unit.key}, {"file", unit.file}, {"entries", job_parts::write(unit.entries)}});
   auto workloads = ordered_json::array();
-  for (const auto& work : run.workloads) {
-    ordered_json one{{"uuid", work.uuid}, {"shrunken", work.shrunken}};
-    if (work.has_check)
-      one["check"] = write(work.check);
-    if (work.has_clock)
-      one["clock"] = write(work.clock);
-    workloads.push_back(std::move(one));
+  for (const auto& work : run.workloads)
+    workloads.push_back(write(work));
+  ordered_json out{{"device", run.device}, {"instruction_limit", run.instruction_limit},
+    {"samples", run.samples}, {"fill", key_text(run.fill)}, {"timing", write(run.timing)},
+    {"units", units}, {"workloads", workloads}};
+  if (!run.against.empty()) {
+    out["against"] = write(run.against.front());
+    out["blocks"] = run.blocks;
   }
-  return {{"device", run.device}, {"instruction_limit", run.instruction_limit},
-    {"samples", run.samples}, {"fill", key_text(run.fill)}, {"units", units},
-    {"workloads", workloads}};
+  return out;
 }
 
-run_job read_run(strict_object& object) {
+namespace {
+
+void read_against(strict_object& object, run_job& run);
+
+run_job read_side(strict_object& object, bool may_have_rival) {
   run_job run;
   run.device = object.text("device", name_bytes);
   run.instruction_limit = object.natural("instruction_limit");
@@ -335,6 +418,7 @@ run_job read_run(strict_object& object) {
   if (run.samples == 0)
     object.complain("samples", "must be at least 1");
   run.fill = read_key(object, "fill");
+  object.object("timing", [&](strict_object& inner) { run.timing = read_timing(inner); });
   std::set<std::string> keys;
   object.each("units", plan_limits::units, [&](const ordered_json& element, std::string where) {
     strict_object inner{element, std::move(where), object.sink()};
@@ -349,18 +433,39 @@ run_job read_run(strict_object& object) {
   object.each(
     "workloads", job_limits::workloads, [&](const ordered_json& element, std::string where) {
       strict_object inner{element, std::move(where), object.sink()};
-      run_workload work;
-      work.uuid = inner.text("uuid", name_bytes);
-      work.shrunken = inner.boolean("shrunken");
-      work.has_check = inner.has("check");
-      if (work.has_check)
-        inner.object("check", [&](strict_object& body) { work.check = read_pass(body, keys); });
-      work.has_clock = inner.has("clock");
-      if (work.has_clock)
-        inner.object("clock", [&](strict_object& body) { work.clock = read_pass(body, keys); });
-      run.workloads.push_back(std::move(work));
+      run.workloads.push_back(read_workload(inner, keys));
     });
+  if (object.has("against")) {
+    if (may_have_rival)
+      read_against(object, run);
+    else
+      object.complain("against", "the job of an incumbent has none");
+  }
   return run;
+}
+
+void read_against(strict_object& object, run_job& run) {
+  object.object(
+    "against", [&](strict_object& inner) { run.against.push_back(read_side(inner, false)); });
+  run.blocks = object.natural32("blocks", job_limits::blocks);
+  if (object.failed())
+    return;
+  if (run.blocks == 0)
+    object.complain("blocks", "must be at least 1");
+  const auto& other = run.against.front();
+  if (other.device != run.device)
+    object.complain("against", "it is for another device");
+  bool same = other.workloads.size() == run.workloads.size();
+  for (size_t i = 0; same && i < run.workloads.size(); ++i)
+    same = other.workloads[i].uuid == run.workloads[i].uuid;
+  if (!same)
+    object.complain("against", "its workloads are not the same");
+}
+
+} // namespace
+
+run_job read_run(strict_object& object) {
+  return read_side(object, true);
 }
 
 // ---- parts that compile and run share ----

@@ -117,6 +117,15 @@ void each_in_oracle(Settings& s, F use) {
 }
 
 template <class Settings, class F>
+void each_in_measure(Settings& s, F use) {
+  use("rounds", s.rounds);
+  use("check_elements", s.check_elements);
+  use("promote", s.promote);
+  use("samples", s.samples);
+  use("flush", s.flush);
+}
+
+template <class Settings, class F>
 void each_in_models(Settings& s, F use) {
   use("endpoint", s.model_endpoint);
   use("model", s.model);
@@ -242,13 +251,16 @@ result<void> apply_toml(
       else if (name == "oracle")
         outcome =
           read_table(node, name, file_name, [&](auto use) { each_in_oracle(changed, use); });
+      else if (name == "measure")
+        outcome =
+          read_table(node, name, file_name, [&](auto use) { each_in_measure(changed, use); });
       else if (name == "models")
         outcome =
           read_table(node, name, file_name, [&](auto use) { each_in_models(changed, use); });
       else
         return fail(errc::invalid_input,
           place(file_name, node) + ": " + name + ": unknown table"
-            + suggestion(name, {"run", "oracle", "models"}));
+            + suggestion(name, {"run", "oracle", "measure", "models"}));
       if (!outcome)
         return outcome;
     }
@@ -294,6 +306,11 @@ result<void> apply_environment(
   take("GRISTMILL_CASSETTE", changed.cassette);
   take("GRISTMILL_PROGRAM", changed.program);
   take("GRISTMILL_DOCS", changed.docs);
+  take("GRISTMILL_ROUNDS", changed.rounds);
+  take("GRISTMILL_CHECK_ELEMENTS", changed.check_elements);
+  take("GRISTMILL_PROMOTE", changed.promote);
+  take("GRISTMILL_SAMPLES", changed.samples);
+  take("GRISTMILL_FLUSH", changed.flush);
   if (outcome)
     settings = std::move(changed);
   return outcome;
@@ -308,6 +325,8 @@ std::string to_toml(const run_settings& settings) {
   each_in_run(settings, add);
   text += "\n[oracle]\n";
   each_in_oracle(settings, add);
+  text += "\n[measure]\n";
+  each_in_measure(settings, add);
   text += "\n[models]\n";
   each_in_models(settings, add);
   return text;

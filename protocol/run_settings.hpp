@@ -36,6 +36,21 @@ struct run_settings {
   std::string oracle = "auto";
   std::string python = "/usr/bin/python3";
 
+  // How candidates are checked and timed; docs/promotion.md. 0 and "" stand for what fits the kind
+  // of device.
+
+  /// Sets of inputs that a workload is checked on.
+  uint32_t rounds = 0;
+  /// Workloads with more elements are checked on a smaller twin.
+  std::optional<uint64_t> check_elements;
+  /// Whether a candidate has to pass a promotion before it leads: "auto" (on real devices), "on" or
+  /// "off".
+  std::string promote = "auto";
+  /// Samples of a timing, and what L2 holds before each call: "official" or "clean". Only on real
+  /// devices.
+  uint32_t samples = 0;
+  std::string flush = "official";
+
   // Language models; docs/agents.md.
 
   /// One model server, "http://127.0.0.1:8080/v1"; with `model` the short form of a file of models.
@@ -81,6 +96,12 @@ struct run_settings {
 /// [oracle]
 /// kind = "auto"
 /// python = "/usr/bin/python3"
+/// [measure]
+/// rounds = 10
+/// check_elements = 2147483648
+/// promote = "auto"
+/// samples = 50
+/// flush = "official"
 /// [models]
 /// endpoint = "http://127.0.0.1:8080/v1"
 /// model = "qwen3-coder"
@@ -108,7 +129,9 @@ result<void> apply_toml(
 /// `GRISTMILL_ORACLE`, `GRISTMILL_PYTHON`, `GRISTMILL_MODEL_ENDPOINT`, `GRISTMILL_MODEL`,
 /// `GRISTMILL_MODEL_DIALECT`, `GRISTMILL_MODEL_KEY_ENV`, `GRISTMILL_MODELS`,
 /// `GRISTMILL_ALLOW_UNPRICED`, `GRISTMILL_PROBLEM_BUDGET`, `GRISTMILL_AGENT_BUDGET`,
-/// `GRISTMILL_CASSETTE`, `GRISTMILL_PROGRAM`, `GRISTMILL_DOCS`. `lookup` answers null for what is
+/// `GRISTMILL_CASSETTE`, `GRISTMILL_PROGRAM`, `GRISTMILL_DOCS`,
+/// `GRISTMILL_ROUNDS`, `GRISTMILL_CHECK_ELEMENTS`, `GRISTMILL_PROMOTE`, `GRISTMILL_SAMPLES`,
+/// `GRISTMILL_FLUSH`. `lookup` answers null for what is
 /// not set.
 /// `invalid_input` names the variable.
 result<void> apply_environment(

@@ -295,6 +295,11 @@ result<axis_values> shrink_axes(
   const definition& def, const workload& work, uint64_t max_elements) {
   twin_limits limits;
   limits.elements = max_elements;
+  // As many multiply-adds for each element as the usual target has.
+  const twin_limits usual;
+  const uint64_t macs = saturating_product(max_elements, usual.macs / usual.elements);
+  limits.macs = std::max(usual.macs, macs);
+  limits.macs_hard = std::max(usual.macs_hard, macs);
   if (max_elements == no_limit)
     limits.elements_hard = limits.macs = limits.macs_hard = no_limit;
   limits.elements_hard = std::max(limits.elements_hard, max_elements);

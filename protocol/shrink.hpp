@@ -51,8 +51,8 @@ struct twin_limits {
 result<axis_values> shrink_axes(
   const definition& def, const workload& work, const twin_limits& limits);
 
-/// The same with a target of elements and the other limits as they are. `UINT64_MAX` takes every
-/// workload as it is.
+/// The same with a target of elements. A target above the usual one lifts the other limits in
+/// proportion, the hard ones as far as that; `UINT64_MAX` takes every workload as it is.
 result<axis_values> shrink_axes(const definition& def, const workload& work, uint64_t max_elements);
 
 } // namespace gristmill

@@ -66,9 +66,10 @@ struct gathered {
 
 void take_verdict(gathered& g, const event& e, const json& data) {
   const auto objective = count_in(data, "objective_ns");
-  if (data.at("status").get<std::string>() != "PASSED" || objective == 0)
+  if (data.at("status").get<std::string>() != "PASSED" || objective == 0
+    || data.value("incumbent_stays", false))
     return;
-  if (g.best_ns != 0 && objective >= g.best_ns)
+  if (g.best_ns != 0 && objective >= g.best_ns && !data.value("promotion", false))
     return;
   g.best_ns = objective;
   g.best.hash = e.candidate;
@@ -93,6 +94,8 @@ void take(run_winners& run, std::map<std::string, gathered>& problems, const eve
     run.time_note = data.at("time_note").get<std::string>();
     run.t_sol_method = data.value("t_sol_method", std::string{});
     run.t_b_method = data.value("t_b_method", std::string{});
+    if (const auto measure = data.find("measure"); measure != data.end())
+      run.facts = measure->value("facts", std::map<std::string, uint64_t>{});
     for (const auto& name : data.at("problems"))
       problems[name.get<std::string>()].best.problem =
         problems[name.get<std::string>()].best.definition_name = name.get<std::string>();

@@ -7,6 +7,7 @@
 #include "protocol/trace.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,6 +63,9 @@ struct run_winners {
   /// What the run says of its T_SOL and T_b; empty in logs of programs that did not write it.
   std::string t_sol_method;
   std::string t_b_method;
+  /// What launch plans were told about the device, by name; empty in logs of programs that did not
+  /// write it.
+  std::map<std::string, uint64_t> facts;
   bool ended = false;
   /// One for each problem of the run, in the order of their names.
   std::vector<winner> problems;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace gristmill {
 
@@ -102,9 +103,12 @@ void take_verdict(gathered& g, const event& e, const json& data) {
   }
   if (g.row.baseline_ns == 0) // T_b of a bounds table: nobody measures a baseline then.
     g.row.baseline_ns = baseline_of(data.at("workloads"));
-  if (!passed || objective == 0)
+  if (!passed || objective == 0 || data.value("incumbent_stays", false))
     return;
-  if (kind == "baseline" ? g.row.best_ns == 0 : g.row.best_ns == 0 || objective < g.row.best_ns) {
+  // A promotion has compared the two side by side; the time of the one before is of another day.
+  const bool promoted = data.value("promotion", false);
+  if (kind == "baseline" ? g.row.best_ns == 0
+                         : promoted || g.row.best_ns == 0 || objective < g.row.best_ns) {
     g.row.best_ns = objective;
     g.row.speedup = real_in(data, "speedup");
     g.row.floor_share = floor_share_of(data.at("workloads"));
@@ -156,7 +160,8 @@ std::string status_of(const gathered& g) {
                                                                    : "no candidate";
 }
 
-void take(run_table& table, std::map<std::string, gathered>& problems, const event& e) {
+void take(run_table& table, std::map<std::string, gathered>& problems,
+  std::set<std::string>& gpus_seen, const event& e) {
   auto data = json::parse(e.data);
   if (!data.is_object())
     throw json::type_error::create(302, "it must be an object", &data);
@@ -188,6 +193,8 @@ void take(run_table& table, std::map<std::string, gathered>& problems, const eve
     return;
   }
   count_model_call(table.models, e);
+  if (e.kind == "gpu_up")
+    gpus_seen.insert(e.gpu);
   auto found = problems.find(e.problem);
   if (found == problems.end())
     return; // About the run, or of a kind that this build does not know.
@@ -213,15 +220,19 @@ result<run_table> make_run_table(std::span<const event> events) {
     return fail(errc::invalid_input, "the log does not begin with a run_started event");
   run_table table;
   std::map<std::string, gathered> problems;
+  std::set<std::string> gpus_seen;
   for (const auto& e : events) {
+    table.wall_ns =
+      std::max(table.wall_ns, static_cast<uint64_t>(std::max<int64_t>(e.t.count(), 0)));
     try {
-      take(table, problems, e);
+      take(table, problems, gpus_seen, e);
     } catch (const json::exception& error) {
       return fail(errc::invalid_input,
         "event " + std::to_string(e.seq) + " (" + e.kind
           + "): its data is not what this kind has: " + error.what());
     }
   }
+  table.gpu_count = gpus_seen.size();
   std::vector<problem_outcome> outcomes;
   for (auto& [name, g] : problems) {
     g.row.status = status_of(g);

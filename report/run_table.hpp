@@ -84,6 +84,10 @@ struct run_table {
   /// Of these, those that came to no candidate.
   uint64_t unproposed = 0;
   uint64_t gpu_ns = 0;
+  /// From the run's beginning to its last event; time between a kill and `resume` does not count.
+  uint64_t wall_ns = 0;
+  /// GPUs that reported.
+  uint64_t gpu_count = 0;
   model_use models;
   /// Empty while the run goes on or when it was killed.
   std::string end_reason;

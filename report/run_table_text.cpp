@@ -120,9 +120,14 @@ std::string to_text(const run_table& table) {
                           "wins {}   above 2x {}   median SOL {:.2f} of {}",
       s.geomean_all, s.with_baseline, s.problems, s.faster_count, s.twice_as_fast_count,
       s.sol_median, s.problems));
-  text += wrapped(fmt::format("{} attempts{}, {:.1f} GPU-seconds under lease; {}", table.attempts,
+  const auto gpu_wall = static_cast<double>(table.wall_ns) * static_cast<double>(table.gpu_count);
+  text += wrapped(fmt::format("{} attempts{}, {:.1f} GPU-seconds under lease{}; {}", table.attempts,
     table.unproposed == 0 ? "" : fmt::format(" ({} without a candidate)", table.unproposed),
     static_cast<double>(table.gpu_ns) / 1e9,
+    gpu_wall > 0 ? fmt::format(", {:.0f} % of {} GPU{} for {:.1f} s",
+      100 * static_cast<double>(table.gpu_ns) / gpu_wall, table.gpu_count,
+      table.gpu_count == 1 ? "" : "s", static_cast<double>(table.wall_ns) / 1e9)
+                 : "",
     table.ended ? table.end_reason : "the log has no end: the run goes on or was killed"));
   if (auto models = to_text(table.models); !models.empty())
     text += wrapped(models);
@@ -153,7 +158,8 @@ std::string to_json(const run_table& table) {
   out["summary"] = {{"problems", s.problems}, {"passed", s.passed_count},
     {"with_baseline", s.with_baseline}, {"geomean", s.geomean_all}, {"wins", s.faster_count},
     {"above_2x", s.twice_as_fast_count}, {"sol_median", s.sol_median}, {"sol_mean", s.sol_mean},
-    {"attempts", table.attempts}, {"gpu_ns", table.gpu_ns}};
+    {"attempts", table.attempts}, {"gpu_ns", table.gpu_ns}, {"wall_ns", table.wall_ns},
+    {"gpu_count", table.gpu_count}};
   if (table.unproposed > 0)
     out["summary"]["unproposed"] = table.unproposed;
   if (const auto& m = table.models; m.calls > 0)

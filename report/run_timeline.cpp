@@ -49,7 +49,8 @@ private:
   void take_verdict(const event& e) {
     const auto data = json::parse(e.data);
     if (data.at("status").get<std::string>() != to_string(verdict_status::passed)
-      || data.value("effort", std::string{"full"}) != "full")
+      || data.value("effort", std::string{"full"}) != "full"
+      || data.value("incumbent_stays", false))
       return;
     const double speedup = data.at("speedup").get<double>();
     const bool is_baseline = data.at("kind").get<std::string>() == "baseline";

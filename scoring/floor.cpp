@@ -61,4 +61,12 @@ result<time_floor> stated_floor(const work_amount& work, const device_rates& rat
   return out;
 }
 
+uint64_t physical_floor(const physical_limits& limits, uint64_t output_bytes) {
+  if (limits.write_bytes_per_second == 0)
+    return limits.shortest_kernel_ns;
+  const wide ns = wide{output_bytes} * 1'000'000'000u / limits.write_bytes_per_second;
+  const wide most = std::numeric_limits<uint64_t>::max();
+  return std::max(limits.shortest_kernel_ns, static_cast<uint64_t>(std::min(ns, most)));
+}
+
 } // namespace gristmill

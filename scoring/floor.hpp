@@ -41,4 +41,17 @@ struct time_floor {
 /// whose rate is 0, or a result that does not fit 64 bits.
 result<time_floor> stated_floor(const work_amount& work, const device_rates& rates);
 
+/// What no kernel of a device can beat, whatever it computes.
+struct physical_limits {
+  /// Of a kernel that does nothing, first activity to last.
+  uint64_t shortest_kernel_ns = 0;
+  /// The fastest place that can take an output, which is the L2 cache rather than the memory behind
+  /// it; 0 = not known.
+  uint64_t write_bytes_per_second = 0;
+};
+
+/// A time below which a time is none: `max(shortest kernel, output bytes / write rate)`, rounded
+/// down, so that rounding accuses nobody. Inputs do not count: a kernel may not need all of them.
+uint64_t physical_floor(const physical_limits& limits, uint64_t output_bytes);
+
 } // namespace gristmill

@@ -27,34 +27,36 @@ void set_status(workload_verdict& w, verdict_status status, std::string detail) 
 
 // What the runner and the judge say about one workload, without times.
 void decide(workload_verdict& w, const workload_measurement* measured,
-  const workload_evaluation* judged, std::vector<finding>& findings) {
+  const workload_evaluation* judged, const rules_off& off, std::vector<finding>& findings) {
   if (measured == nullptr)
     return set_status(w, verdict_status::infrastructure, "missing from the measurement");
-  if (measured->status == verdict_status::reward_hack)
+  if (measured->status == verdict_status::reward_hack && !off.contains("writes_input"))
     findings.push_back({"writes_input", w.uuid, measured->detail, true});
   if (measured->status != verdict_status::passed)
     return set_status(w, measured->status, measured->detail);
   if (judged == nullptr)
     return set_status(w, verdict_status::not_checked, "no correctness run covered this workload");
-  if (judged->status != verdict_status::passed)
+  const bool is_blind =
+    judged->status != verdict_status::passed && off.contains(wrong_rule(judged->call));
+  if (judged->status != verdict_status::passed && !is_blind)
     return set_status(w, judged->status, judged->detail);
   // "Right" with nothing compared, or with a wrong output, is not right.
   if (judged->outputs.empty())
     return set_status(w, verdict_status::not_checked, "no output was compared");
   for (const auto& o : judged->outputs)
-    if (!o.passed)
+    if (!o.passed && !is_blind)
       return set_status(w, verdict_status::incorrect_numerical,
         fmt::format("output '{}' does not match its reference", o.output));
   if (measured->time_ns == 0)
     return set_status(w, verdict_status::infrastructure, "measured, but without a time");
   w.status = verdict_status::passed;
   // A judge that passes an output and still has something to say warns.
-  if (!judged->detail.empty())
+  if (!judged->detail.empty() && !is_blind)
     findings.push_back({"judge_warning", w.uuid, judged->detail, false});
 }
 
 void score(workload_verdict& w, const workload_yardstick& bounds, attempt_kind kind,
-  time_origin origin, std::vector<finding>& findings) {
+  time_origin origin, const rules_off& off, std::vector<finding>& findings) {
   if (w.status != verdict_status::passed)
     return;
   w.baseline_ns = kind == attempt_kind::baseline ? w.time_ns : bounds.baseline_ns;
@@ -66,10 +68,14 @@ void score(workload_verdict& w, const workload_yardstick& bounds, attempt_kind k
       false});
     w.baseline_ns = 0;
   }
-  if (w.floor_ns > 0 && w.time_ns < w.floor_ns) {
+  if (w.floor_ns > 0 && w.time_ns < w.floor_ns && !off.contains("below_floor")) {
     w.needs_audit = true;
-    findings.push_back({"below_floor", w.uuid,
-      fmt::format("{} ns is less than the floor of {} ns", w.time_ns, w.floor_ns), false});
+    // The rules may have said it already.
+    const bool is_said = std::any_of(findings.begin(), findings.end(),
+      [&](const finding& f) { return f.rule == "below_floor" && f.workload == w.uuid; });
+    if (!is_said)
+      findings.push_back({"below_floor", w.uuid,
+        fmt::format("{} ns is less than the floor of {} ns", w.time_ns, w.floor_ns), false});
   }
   if (w.baseline_ns == 0)
     return;
@@ -96,6 +102,31 @@ void apply_fatal(std::vector<workload_verdict>& workloads, const std::vector<fin
         w.speedup = 0;
         w.sol_score = 0;
       }
+  }
+}
+
+// What is not explained counts nothing until a person has looked.
+void apply_suspicions(
+  std::vector<workload_verdict>& workloads, const std::vector<finding>& findings) {
+  for (const auto& f : findings) {
+    const auto* rule = find_rule(f.rule);
+    if (rule == nullptr)
+      continue;
+    const bool named = std::any_of(
+      workloads.begin(), workloads.end(), [&](const auto& w) { return w.uuid == f.workload; });
+    for (auto& w : workloads) {
+      if ((named && w.uuid != f.workload) || w.status != verdict_status::passed)
+        continue;
+      if (rule->level == rule_level::suspicion) {
+        w.needs_audit = true;
+        w.detail = f.rule + ": " + f.detail;
+        if (f.rule != "below_floor")
+          w.speedup = 0;
+        w.sol_score = 0;
+      } else if (f.rule == "sanitizer") {
+        set_status(w, verdict_status::runtime_error, f.rule + ": " + f.detail);
+      }
+    }
   }
 }
 
@@ -126,8 +157,10 @@ void summarise_times(verdict& v) {
   std::vector<double> shares;
   for (const auto& w : v.workloads) {
     if (w.needs_audit) {
-      v.reason = fmt::format("needs an audit: workload {} took {} ns, below its floor of {} ns",
-        w.uuid, w.time_ns, w.floor_ns);
+      v.reason = w.floor_ns > 0 && w.time_ns < w.floor_ns
+        ? fmt::format("needs an audit: workload {} took {} ns, below its floor of {} ns", w.uuid,
+          w.time_ns, w.floor_ns)
+        : fmt::format("needs an audit: workload {}, {}", w.uuid, w.detail);
       return;
     }
     times.push_back(static_cast<double>(w.time_ns));
@@ -150,10 +183,9 @@ void average_scores(verdict& v) {
   v.sol_score = v.workloads.empty() ? 0.0 : sum / static_cast<double>(v.workloads.size());
 }
 
-} // namespace
-
-verdict make_verdict(attempt_kind kind, std::span<const workload_yardstick> workloads,
-  const measurement& measured, const evaluation& judged, std::vector<finding> extra) {
+verdict assemble(attempt_kind kind, std::span<const workload_yardstick> workloads,
+  const measurement& measured, const evaluation& judged, std::vector<finding> extra,
+  const rules_off& off) {
   verdict v;
   v.origin = measured.origin;
   v.findings = std::move(extra);
@@ -171,16 +203,35 @@ verdict make_verdict(attempt_kind kind, std::span<const workload_yardstick> work
     auto e = evaluations.find(bounds.uuid);
     const auto* one = m == measurements.end() ? nullptr : m->second;
     w.time_ns = one == nullptr ? 0 : one->time_ns;
-    decide(w, one, e == evaluations.end() ? nullptr : e->second, v.findings);
-    score(w, bounds, kind, measured.origin, v.findings);
+    decide(w, one, e == evaluations.end() ? nullptr : e->second, off, v.findings);
+    score(w, bounds, kind, measured.origin, off, v.findings);
     v.workloads.push_back(std::move(w));
   }
   apply_fatal(v.workloads, v.findings);
+  apply_suspicions(v.workloads, v.findings);
   conclude(v);
   average_scores(v);
   if (v.status == verdict_status::passed)
     summarise_times(v);
   return v;
+}
+
+} // namespace
+
+verdict make_verdict(attempt_kind kind, std::span<const workload_yardstick> workloads,
+  const measurement& measured, const evaluation& judged, std::vector<finding> extra) {
+  return assemble(kind, workloads, measured, judged, std::move(extra), {});
+}
+
+decision decide(const evidence& of, const rules_off& off) {
+  auto seen = examine(of, off);
+  decision out;
+  out.decided =
+    assemble(of.kind, of.yardsticks, of.measured, of.judged, std::move(seen.findings), off);
+  // A candidate that is refused anyway need not run again.
+  out.retrial = seen.retrial && out.decided.status == verdict_status::passed;
+  out.accounts = std::move(seen.accounts);
+  return out;
 }
 
 verdict refused_verdict(

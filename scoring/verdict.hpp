@@ -2,8 +2,10 @@
 
 #include "messages/attempt.hpp"
 #include "messages/compile.hpp"
+#include "messages/evidence.hpp"
 #include "messages/measure.hpp"
 #include "messages/verdict.hpp"
+#include "scoring/integrity.hpp"
 
 #include <cstdint>
 #include <span>
@@ -11,17 +13,6 @@
 #include <vector>
 
 namespace gristmill {
-
-/// What a candidate's time on one workload is held against.
-struct workload_yardstick {
-  std::string uuid;
-  /// T_b; 0 = none known (yet).
-  uint64_t baseline_ns = 0;
-  /// Where T_b comes from. A time of another origin is not compared with it.
-  time_origin baseline_origin = time_origin::none;
-  /// T_SOL; 0 = none known.
-  uint64_t floor_ns = 0;
-};
 
 /// Decides about a candidate that was compiled and measured.
 ///
@@ -41,6 +32,23 @@ struct workload_yardstick {
 /// its workload, or with no workload named the whole, into REWARD_HACK.
 verdict make_verdict(attempt_kind kind, std::span<const workload_yardstick> workloads,
   const measurement& measured, const evaluation& judged, std::vector<finding> extra = {});
+
+/// A verdict with what the rules of integrity said on the way.
+struct decision {
+  verdict decided;
+  /// Measure the candidate once more before the verdict stands (`examined::retrial`).
+  bool retrial = false;
+  std::vector<rule_account> accounts;
+};
+
+/// The whole decision: `examine` and then `make_verdict` with the findings of the measurement, of
+/// the compiled code and of the rules, each once. A workload that a suspicion names needs an audit,
+/// as one below the floor does; a suspicion that names none is about all. With the rule
+/// `wrong_output`, `wrong_when_timed`, `wrong_held_out` or `wrong_neighbour` off, what only that
+/// rule would refuse passes; so for the others.
+///
+/// The fields `wants_promotion`, `incumbent`, `evidence` and `feedback` are left to the caller.
+decision decide(const evidence& of, const rules_off& off = {});
 
 /// Decides about a candidate that the compiler refused: COMPILE_ERROR, or REWARD_HACK with the
 /// finding `unexpected_entry`. A compiled candidate that was not refused is INFRASTRUCTURE.

@@ -130,10 +130,57 @@ input_distribution choose_distribution(std::string_view name, std::string_view d
   return plain(type);
 }
 
-input_distribution choose_held_out_distribution(std::string_view name, std::string_view description,
-  dtype type, const std::vector<int64_t>& shape, std::string_view op_type) {
+namespace {
+
+/// Of a plain normal, in the styles that are about the size and the place of values.
+input_distribution normal_in(input_style style) {
+  switch (style) { // no default: the compiler reports a missing case
+  case input_style::standard:
+  case input_style::held_out:
+    break;
+  case input_style::tiny:
+    return {distribution::stretched_normal, 1.0 / 4096, 0};
+  case input_style::large:
+    return {distribution::stretched_normal, 32, 0};
+  case input_style::constant_rows:
+    return {distribution::constant_rows, 0, 0};
+  case input_style::nan_rows:
+    return {distribution::nan_rows, 0, 0};
+  }
+  return {distribution::normal, 0, 0};
+}
+
+} // namespace
+
+std::string_view to_string(input_style style) {
+  switch (style) { // no default: the compiler reports a missing case
+  case input_style::standard:
+    return "standard";
+  case input_style::held_out:
+    return "held-out";
+  case input_style::tiny:
+    return "tiny";
+  case input_style::large:
+    return "large";
+  case input_style::constant_rows:
+    return "constant rows";
+  case input_style::nan_rows:
+    return "NaN rows";
+  }
+  return "unknown";
+}
+
+input_distribution choose_distribution_in(input_style style, std::string_view name,
+  std::string_view description, dtype type, const std::vector<int64_t>& shape,
+  std::string_view op_type) {
   const auto standard = choose_distribution(name, description, type, shape, op_type);
+  if (style == input_style::standard)
+    return standard;
   switch (standard.kind) {
+  case distribution::normal:
+    return normal_in(style);
+  case distribution::uniform_int:
+    return {distribution::zipf_int, standard.lo, standard.hi};
   case distribution::ones:
     return {distribution::uniform_range, 0.5, 1.5};
   case distribution::zeros:

@@ -1,6 +1,7 @@
 #include "tensors/compare.hpp"
 
 #include "tensors/codec.hpp"
+#include "tensors/ulp_histogram.hpp"
 
 #include <algorithm>
 #include <array>
@@ -91,6 +92,9 @@ struct chunk_sums {
   int32_t absolute = 0;
   int32_t relative = 0;
   uint64_t misses = 0;
+  /// In a float's precision: enough for a mean, but not always its range.
+  float error_squares = 0;
+  float size_squares = 0;
 };
 
 int32_t magnitude(float value) {
@@ -161,6 +165,8 @@ chunk_sums sum_chunk(const std::byte* x, const std::byte* y, size_t count, const
   ints4 relative_bits{};
   ints4 nonzero{};
   ints4 misses{};
+  floats4 error_squares{};
+  floats4 size_squares{};
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const floats4 a = load(x + i * sizeof(float));
@@ -172,6 +178,8 @@ chunk_sums sum_chunk(const std::byte* x, const std::byte* y, size_t count, const
     // An infinite difference misses whatever the bound, which may be infinite too.
     misses -= (difference > atol + rtol * size) | (bits_of(difference) >= infinity_bits);
     absolute = difference > absolute ? difference : absolute;
+    error_squares += difference * difference;
+    size_squares += size * size;
     const floats4 error = difference / (size > atol ? size : atol);
     if constexpr (may_divide_zero) {
       const ints4 bits = bits_of(error) & magnitude_bits;
@@ -185,6 +193,8 @@ chunk_sums sum_chunk(const std::byte* x, const std::byte* y, size_t count, const
     sums.all_finite = sums.all_finite && poison[lane] == 0;
     sums.any_nonzero = sums.any_nonzero || (nonzero[lane] & magnitude_bits) != 0;
     sums.misses += static_cast<uint64_t>(misses[lane]);
+    sums.error_squares += error_squares[lane];
+    sums.size_squares += size_squares[lane];
   }
   sums.absolute = largest_lane(bits_of(absolute));
   sums.relative = largest_lane(may_divide_zero ? relative_bits : bits_of(relative));
@@ -196,8 +206,15 @@ chunk_sums sum_chunk(const std::byte* x, const std::byte* y, size_t count, const
     sums.absolute = std::max(sums.absolute, magnitude(a - b));
     sums.relative = std::max(sums.relative, magnitude(allowed.relative(a, b)));
     sums.misses += allowed.misses(a, b) ? 1 : 0;
+    sums.error_squares += (a - b) * (a - b);
+    sums.size_squares += b * b;
   }
   return sums;
+}
+
+/// Whether a float's range held a sum of squares well enough: none vanished or overflowed.
+bool is_in_range(float squares) {
+  return squares > 1e-20f && squares < 1e30f;
 }
 
 class accumulator {
@@ -208,19 +225,30 @@ public:
       tiles_(tiles), out_(out) {}
 
   /// `count` floats of either, which are the elements from `first` on.
-  void add(uint64_t first, const std::byte* x, const std::byte* y, size_t count) {
+  /// Whether all were finite.
+  bool add(uint64_t first, const std::byte* x, const std::byte* y, size_t count) {
     const auto sums = limits_.atol > 0 ? sum_chunk<false>(x, y, count, limits_)
                                        : sum_chunk<true>(x, y, count, limits_);
-    if (!sums.all_finite)
-      return add_one_by_one(first, x, y, count);
+    if (!sums.all_finite) {
+      add_one_by_one(first, x, y, count);
+      return false;
+    }
     out_.elements += count;
     note(sums.any_nonzero, sums.absolute, sums.relative);
+    if (is_in_range(sums.size_squares) && (sums.absolute == 0 || is_in_range(sums.error_squares))) {
+      error_squares_ += static_cast<double>(sums.error_squares);
+      size_squares_ += static_cast<double>(sums.size_squares);
+    } else {
+      for (size_t i = 0; i < count; ++i)
+        add_squares(float_at(x, i), float_at(y, i));
+    }
     if (sums.misses == 0)
-      return;
+      return true;
     tile_map::cursor at{tiles_, first};
     for (size_t i = 0; i < count; ++i, at.next())
       if (limits_.misses(float_at(x, i), float_at(y, i)))
         miss(at.tile());
+    return true;
   }
 
   /// True when the verdict depends on whether the reference is all zero too.
@@ -229,6 +257,9 @@ public:
   }
 
   void finish(double reference_squares) {
+    if (error_squares_ > 0)
+      out_.relative_rms_error = size_squares_ > 0 ? std::sqrt(error_squares_ / size_squares_)
+                                                  : std::numeric_limits<double>::infinity();
     if (out_.elements == 0) {
       out_.matched_ratio = 1;
       out_.passed = true;
@@ -266,6 +297,7 @@ private:
       const float b = float_at(y, i);
       if (std::isfinite(a) && std::isfinite(b)) {
         ++out_.elements;
+        add_squares(a, b);
         note(a != 0, magnitude(a - b), magnitude(limits_.relative(a, b)));
         if (limits_.misses(a, b))
           miss(at.tile());
@@ -278,6 +310,12 @@ private:
       ++out_.elements;
       miss(at.tile());
     }
+  }
+
+  void add_squares(float x, float y) {
+    const double error = static_cast<double>(x) - static_cast<double>(y);
+    error_squares_ += error * error;
+    size_squares_ += static_cast<double>(y) * static_cast<double>(y);
   }
 
   void note(bool any_nonzero, int32_t absolute, int32_t relative) {
@@ -302,6 +340,8 @@ private:
   bool any_nonzero_ = false;
   int32_t absolute_ = 0;
   int32_t relative_ = 0;
+  double error_squares_ = 0;
+  double size_squares_ = 0;
 };
 
 /// Walks over tensors of one type a chunk at a time.
@@ -360,11 +400,13 @@ comparison compare(dtype type, const std::vector<int64_t>& shape,
   std::array<float, chunk> x;
   std::array<float, chunk> y;
   const chunks all{type, elements, progress};
+  ulp_histogram ulps{type};
   all.each([&](uint64_t first, size_t count, size_t from, size_t size) {
     const auto a = solution.subspan(from, size);
     const auto b = reference.subspan(from, size);
-    sums.add(first, floats_in(type, a, std::span(x).first(count)),
+    const bool all_finite = sums.add(first, floats_in(type, a, std::span(x).first(count)),
       floats_in(type, b, std::span(y).first(count)), count);
+    ulps.add(a, b, all_finite);
     if (is_wide_integer(type) && !out.integer_exact_mismatch)
       out.integer_exact_mismatch = std::memcmp(a.data(), b.data(), size) != 0;
   });
@@ -383,6 +425,7 @@ comparison compare(dtype type, const std::vector<int64_t>& shape,
       }
     });
   sums.finish(squares);
+  out.ulp_bins = ulps.bins();
   return out;
 }
 

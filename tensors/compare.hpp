@@ -49,6 +49,12 @@ struct comparison {
   /// Where the mismatches lie: 8 x 8 tiles, row by row, over the tensor as (all but the last
   /// dimension) x (last dimension). Counts stop at 2^32 - 1.
   std::array<uint32_t, 64> miss_tiles{};
+  /// Distances in units in the last place of the output's own type (tensors/ulp_histogram.hpp), of
+  /// the pairs that are finite; empty for integers and bools. Decides nothing here.
+  std::vector<uint64_t> ulp_bins;
+  /// Root mean square of the error over that of the reference, over the pairs that are finite: 0
+  /// for equal tensors, infinite when only the reference is all zero.
+  double relative_rms_error = 0;
 
   friend bool operator==(const comparison&, const comparison&) = default;
 };

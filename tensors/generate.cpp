@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace gristmill {
 
@@ -81,6 +82,17 @@ void fill_independent(const input_distribution& from, double last_dimension,
       return static_cast<double>(lo + static_cast<int64_t>((word * count) >> 32));
     });
   }
+  case distribution::zipf_int: {
+    const double count = from.hi - from.lo + 1;
+    const double scale = elementary::log(count + 1);
+    return transform(words, out, [&](uint32_t word) {
+      // (count + 1)^u lies in (1, count + 1), and its whole part is k with a chance of about 1 / k.
+      const double place = std::floor(elementary::exp(unit_from_word(word) * scale));
+      return from.lo + clamped(place - 1, 0, count - 1);
+    });
+  }
+  case distribution::stretched_normal:
+    return transform(words, out, [&](uint32_t word) { return normal_quantile(word) * from.lo; });
   case distribution::uniform_bool:
   case distribution::binary_mask:
     return transform(words, out, [](uint32_t word) { return word >> 31 != 0 ? 1.0 : 0.0; });
@@ -96,6 +108,8 @@ void fill_independent(const input_distribution& from, double last_dimension,
   case distribution::scattered_mask:
   case distribution::cumsum_negative:
   case distribution::softmax_rows:
+  case distribution::constant_rows:
+  case distribution::nan_rows:
     break;
   }
   assert(false && "a distribution with memory");
@@ -167,6 +181,31 @@ void generate_softmax(
         out.push(static_cast<float>(elementary::exp(normal_quantile(word) - top) / sum));
       });
   }
+}
+
+void generate_constant_rows(
+  const philox_stream& stream, uint64_t row, uint64_t first, uint64_t last, encoder& out) {
+  float value = 0;
+  for (uint64_t element = first; element < last; ++element) {
+    if (element == first || element % row == 0)
+      value = static_cast<float>(elementary::normal_quantile(stream.block(element / row)[0]));
+    out.push(value);
+  }
+}
+
+/// Every eighth row has one, the first row too.
+void generate_nan_rows(
+  const philox_stream& stream, uint64_t row, uint64_t first, uint64_t last, encoder& out) {
+  constexpr uint64_t rows_apart = 8;
+  /// Behind every word of a tensor.
+  constexpr uint64_t places = uint64_t{1} << 62;
+  for_each_word(stream, first, last, [&](uint64_t index, uint32_t word) {
+    const uint64_t which = index / row;
+    const bool here =
+      which % rows_apart == 0 && index % row == stream.block(places + which)[0] % row;
+    out.push(here ? std::numeric_limits<float>::quiet_NaN()
+                  : static_cast<float>(elementary::normal_quantile(word)));
+  });
 }
 
 /// The lowest finite value of a type of at most 32 bits; all of them are floats.
@@ -255,6 +294,12 @@ void generate(const input_distribution& kind, dtype type, const std::vector<int6
     return encoded.flush();
   case distribution::softmax_rows:
     generate_softmax(stream, row, first_element, last, encoded);
+    return encoded.flush();
+  case distribution::constant_rows:
+    generate_constant_rows(stream, row, first_element, last, encoded);
+    return encoded.flush();
+  case distribution::nan_rows:
+    generate_nan_rows(stream, row, first_element, last, encoded);
     return encoded.flush();
   default:
     break;

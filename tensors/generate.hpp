@@ -47,7 +47,36 @@ enum class distribution : uint8_t {
   scattered_mask,
   /// Held-out form of a binary mask: 1 with a chance of 3/4, else 0.
   mostly_ones,
+  /// Held-out form of integers: Zipf's law with exponent 1 over lo..hi, the lowest the most often.
+  zipf_int,
+  /// Standard normal times lo.
+  stretched_normal,
+  /// A standard normal for each row of the last dimension, the same in the whole row.
+  constant_rows,
+  /// Standard normal, with one NaN somewhere in every eighth row of the last dimension.
+  nan_rows,
 };
+
+/// How the inputs of one case are drawn.
+enum class input_style : uint8_t {
+  /// As a benchmark draws them.
+  standard = 0,
+  /// Nothing is constant or known beforehand: weights and biases of norms are uniform around their
+  /// usual constant, masks are neither causal nor balanced, integers follow Zipf's law.
+  held_out,
+  // The same, and where the standard one is a plain normal:
+  /// values of 1/4096 their usual size: a term such as the epsilon of a norm is no longer small;
+  tiny,
+  /// of 32 times their usual size: e^x overflows a float32 unless the maximum is taken off;
+  large,
+  /// rows without any spread: a variance is 0, a softmax is flat;
+  constant_rows,
+  /// rows with a NaN, which must come through where the reference lets it through.
+  nan_rows,
+};
+
+/// "standard", "held-out", "tiny", "large", "constant rows", "NaN rows".
+std::string_view to_string(input_style style);
 
 struct input_distribution {
   distribution kind = distribution::normal;
@@ -63,11 +92,13 @@ struct input_distribution {
 input_distribution choose_distribution(std::string_view name, std::string_view description,
   dtype type, const std::vector<int64_t>& shape, std::string_view op_type);
 
-/// What the same input is drawn from when a candidate is to prove that it did not learn the
-/// constants of the standard heuristics: norm weights uniform in [0.5, 1.5), norm biases in [-0.5,
-/// 0.5), masks that are neither causal nor balanced. All other inputs as in `choose_distribution`.
-input_distribution choose_held_out_distribution(std::string_view name, std::string_view description,
-  dtype type, const std::vector<int64_t>& shape, std::string_view op_type);
+/// What the same input is drawn from in a case of another style, which is for a candidate to prove
+/// that it learnt no constants of the standard heuristics and no habits of normal numbers. Norm
+/// weights become uniform in [0.5, 1.5), norm biases in [-0.5, 0.5). What has no other form in the
+/// style is drawn as in `choose_distribution`; narrow floats have none but `held_out`.
+input_distribution choose_distribution_in(input_style style, std::string_view name,
+  std::string_view description, dtype type, const std::vector<int64_t>& shape,
+  std::string_view op_type);
 
 /// Fills `out` with the elements `first_element`, `first_element + 1`, ... of the tensor that
 /// (distribution, type, shape, key) defines; as many as `out` holds.

@@ -103,6 +103,7 @@ result<child_process> child_process::start(
   command.profile = request.profile;
   command.parent = getpid();
   command.directory = request.job_directory;
+  command.device = request.device;
   command.cpu_seconds = cpu_seconds_for(request.deadline);
   command.command = request.argv;
   if (command.command[0].find('/') == std::string::npos)

@@ -1,177 +1,104 @@
 #include "gpu/children/canary.hpp"
-#include "gpu/children/job_directory.hpp"
-#include "gpu/children/runner_pass.hpp"
-#include "gpu/mock/mock_device.hpp"
-#include "protocol/child_answers.hpp"
+#include "gpu/children/comparison_run.hpp"
+#include "gpu/children/helper_process.hpp"
+#include "gpu/children/runner_devices.hpp"
+#include "gpu/children/runner_workloads.hpp"
+#include "gpu/children/watchdog.hpp"
 #include "protocol/child_program.hpp"
-#include "protocol/device_name.hpp"
 #include "protocol/json_document.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
-#include <map>
 #include <string_view>
+#include <unistd.h>
 
 namespace gristmill {
 
 namespace {
 
-constexpr uint64_t code_bytes_max = uint64_t{16} << 20;
-/// What the printf of kernels may add to this child's log, of which 64 KiB are kept.
-constexpr uint64_t printed_bytes_max = uint64_t{32} << 10;
-
-/// Writes what device code prints to our standard output, which is the log of this child.
-class printer {
-public:
-  void operator()(const ptx::entry_info& entry, const ptx::launch&, const ptx::outcome& run) {
-    if (run.printed.empty() || left_ == 0)
-      return;
-    const std::string_view text = std::string_view(run.printed).substr(0, left_);
-    left_ -= text.size();
-    fmt::print("printed by {}:\n{}{}", entry.name, text, text.ends_with('\n') ? "" : "\n");
-    if (left_ == 0 || run.printed_left_out > 0)
-      fmt::print("(more was printed, which is not kept)\n");
-    std::fflush(stdout);
-  }
-
-private:
-  uint64_t left_ = printed_bytes_max;
-};
-
-result<std::unique_ptr<device>> open_device(const std::string& name, uint64_t instruction_limit) {
-  auto groups = parse_devices(name, known_profiles());
-  if (!groups)
-    return pass(groups);
-  if (groups->size() != 1 || groups->front().what != device_group::kind::mock)
-    return fail(errc::unsupported, fmt::format("{}: the runner opens mock devices", name));
-  auto model = profile(groups->front().model);
-  if (!model)
-    return pass(model);
-  mock_device_config config;
-  config.profile = std::move(*model);
-  config.instruction_limit = instruction_limit;
-  config.printed_bytes_max = printed_bytes_max;
-  config.executed = printer{};
-  return make_mock_device(std::move(config));
-}
-
-uint64_t median(std::vector<uint64_t> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t middle = samples.size() / 2;
-  if (samples.size() % 2 == 1)
-    return samples[middle];
-  return samples[middle - 1] + (samples[middle] - samples[middle - 1]) / 2;
-}
-
-/// Runs all workloads of a job. A fault of one ends that one only.
-class runner {
-public:
-  runner(child_context& context, device& gpu) : context_(context), gpu_(gpu) {}
-
-  result<void> read_units() {
-    for (const auto& unit : context_.what.run.units) {
-      auto code = read_whole_file(context_.path(unit.file), code_bytes_max);
-      if (!code)
-        return pass(code);
-      units_.emplace(unit.key, loaded_unit{&unit, std::move(*code)});
-    }
-    return {};
-  }
-
-  void run(const run_workload& work, size_t index) {
-    workload_measurement measured;
-    measured.uuid = work.uuid;
-    measured.shrunken = work.shrunken;
-    measured.status = verdict_status::passed;
-    std::vector<finding> findings;
-    if (work.has_check) {
-      auto in = make_pass(work.check, index);
-      if (auto done = in.check(findings); !done)
-        note(measured, done.error());
-    }
-    for (auto& found : findings) {
-      found.workload = work.uuid;
-      context_.channel.sample(to_json(found));
-    }
-    if (work.has_clock && measured.status == verdict_status::passed)
-      time(work.clock, index, measured);
-    context_.channel.sample(to_json(measured));
-  }
-
-private:
-  struct loaded_unit {
-    const run_unit* unit;
-    std::string code;
-  };
-
-  runner_pass make_pass(const run_pass& pass, size_t index) {
-    auto fill = context_.what.run.fill;
-    for (size_t i = 0; i < 4; ++i)
-      fill.bytes[8 + i] ^= static_cast<uint8_t>(index >> (8 * i));
-    const auto& loaded = units_.at(pass.unit);
-    return {gpu_, context_, pass, *loaded.unit, loaded.code, fill};
-  }
-
-  void time(const run_pass& pass, size_t index, workload_measurement& measured) {
-    for (uint32_t i = 0; i < context_.what.run.samples; ++i) {
-      auto in = make_pass(pass, index);
-      auto timed = in.time();
-      if (!timed) {
-        measured.samples_ns.clear();
-        measured.terms.clear();
-        measured.bound.clear();
-        return note(measured, timed.error());
-      }
-      measured.samples_ns.push_back(timed->ns);
-      measured.terms = std::move(timed->terms);
-      measured.bound = std::move(timed->bound);
-    }
-    measured.time_ns = median(measured.samples_ns);
-  }
-
-  void note(workload_measurement& measured, const pass_failure& why) {
-    measured.status = why.status;
-    measured.detail = why.detail;
-    if (why.fault)
-      context_.channel.fault({{"workload", measured.uuid}, {"fault", why.fault->kind},
-        {"text", why.fault->what}, {"ptx_line", why.fault->ptx_line}});
-  }
-
-  child_context& context_;
-  device& gpu_;
-  std::map<std::string, loaded_unit> units_;
-};
-
 result<void> run_all(child_context& context) {
-  auto gpu = open_device(context.what.run.device, context.what.run.instruction_limit);
+  const auto& run = context.what.run;
+  if (!run.against.empty())
+    return run_comparison(context);
+  auto gpu = open_device(run.device,
+    {.instruction_limit = run.instruction_limit, .trace = run.timing.trace, .measure = true});
   if (!gpu)
     return pass(gpu);
-  runner all(context, **gpu);
-  if (auto read = all.read_units(); !read)
-    return read;
-  const auto& workloads = context.what.run.workloads;
-  for (size_t i = 0; i < workloads.size(); ++i) {
-    context.channel.phase(fmt::format("workload {} of {}", i + 1, workloads.size()));
-    all.run(workloads[i], i);
+  auto units = unit_store::read(context);
+  if (!units)
+    return pass(units);
+  if (gpu->use.real == nullptr) {
+    workload_runner(context, gpu->use, std::move(*units)).run_all();
+    return {};
   }
-  return {};
+  workload_runner* running = nullptr;
+  watchdog guard(work_allowance, [&] {
+    // The driver waits for an endless kernel and will not come back: the process has to end, and
+    // the kernel ends with it.
+    if (running->give_up(
+          fmt::format("a call did not end within {} s", run.timing.limit_ns / 1'000'000'000)))
+      context.channel.done();
+    _exit(0);
+  });
+  gpu->use.allow = [&](std::chrono::nanoseconds time) { guard.allow(time); };
+  workload_runner all(context, gpu->use, std::move(*units));
+  running = &all;
+  guard.allow(work_allowance);
+  all.run_all();
+  // With a broken context the driver's own clean-up may not return either.
+  context.channel.done();
+  std::fflush(stdout);
+  _exit(0);
+}
+
+int complain(const failure& why) {
+  fmt::print(stderr, "gristmill-runner: {}\n", why.what);
+  return 2;
+}
+
+void print_line(const ordered_json& line) {
+  fmt::print("{}\n", line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 /// The command of a probe (gpu/probe.hpp): one line on the standard output. Exit status 0: passed;
 /// 1: the device is wrong; 2: it could not be looked at.
 int canary(const std::string& name) {
-  auto gpu = open_device(name, 1'000'000);
-  if (!gpu) {
-    fmt::print(stderr, "gristmill-runner: {}\n", gpu.error().what);
-    return 2;
-  }
-  auto done = run_canary(**gpu);
+  auto gpu = open_device(name, {});
+  if (!gpu)
+    return complain(gpu.error());
+  auto done = run_canary(*gpu->use.any);
   ordered_json line{{"canary", done ? "passed" : "failed"}};
   if (!done)
     line["detail"] = done.error().what;
-  fmt::print("{}\n", line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  print_line(line);
   return done ? 0 : 1;
+}
+
+/// One line a device. Exit status 0, or 2 when one could not be opened.
+int describe(const std::string& name) {
+  auto all = describe_devices(name);
+  if (!all)
+    return complain(all.error());
+  for (const auto& one : *all)
+    print_line(to_json(one));
+  return 0;
+}
+
+/// The other command of a probe: one line. Exit status 0, or 2 when it could not be looked at; what
+/// is healthy is for the probe to say, who knows what was there before.
+int health(const std::string& name) {
+  auto seen = look_at_device(name);
+  if (!seen)
+    return complain(seen.error());
+  print_line(to_json(*seen));
+  return 0;
+}
+
+int helper(char* program, char* folder) {
+  if (auto done = become_helper(); !done)
+    return complain(done.error());
+  char* arguments[] = {program, folder, nullptr};
+  return child_main(2, arguments, "gristmill-runner", job_kind::run, run_all);
 }
 
 } // namespace
@@ -179,8 +106,15 @@ int canary(const std::string& name) {
 } // namespace gristmill
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string_view(argv[1]) == "--canary")
-    return gristmill::canary(argv[2]);
-  return gristmill::child_main(
-    argc, argv, "gristmill-runner", gristmill::job_kind::run, gristmill::run_all);
+  using namespace gristmill;
+  const std::string_view option = argc == 3 ? argv[1] : "";
+  if (option == "--canary")
+    return canary(argv[2]);
+  if (option == "--describe")
+    return describe(argv[2]);
+  if (option == "--health")
+    return health(argv[2]);
+  if (option == helper_option)
+    return helper(argv[0], argv[2]);
+  return child_main(argc, argv, "gristmill-runner", job_kind::run, run_all);
 }

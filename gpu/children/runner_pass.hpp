@@ -1,5 +1,9 @@
 #pragma once
 
+#include "gpu/children/call_builder.hpp"
+#include "gpu/children/pass_failure.hpp"
+#include "gpu/children/unit_store.hpp"
+#include "gpu/cuda/cuda_device.hpp"
 #include "gpu/device.hpp"
 #include "messages/measure.hpp"
 #include "protocol/child_program.hpp"
@@ -7,32 +11,64 @@
 #include "tensors/philox.hpp"
 #include "tensors/tensor_file.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace gristmill {
 
-/// How a pass ended when it did not end well.
-struct pass_failure {
-  /// runtime_error and timeout are the candidate's, infrastructure is ours.
-  verdict_status status = verdict_status::infrastructure;
-  std::string detail;
-  /// Set when a kernel faulted.
-  std::optional<device_fault> fault;
+/// A device, and the same once more where it is a real one.
+struct runner_device {
+  device* any = nullptr;
+  cuda_device* real = nullptr;
+  /// Of a real device: who ends this process when what follows takes longer. May be empty.
+  std::function<void(std::chrono::nanoseconds)> allow;
+
+  void may_take(std::chrono::nanoseconds time) const {
+    if (allow)
+      allow(time);
+  }
 };
 
-template <class T>
-using pass_result = tl::expected<T, pass_failure>;
+/// What our own work on a real device may take: assembling code, copying gigabytes.
+constexpr std::chrono::minutes work_allowance{5};
 
-/// One workload on a fresh device: memory, module, steps. The device is reset first, so that a pass
-/// sees nothing of another and a modelled time does not depend on what ran before.
+/// Puts an input in the device's memory, read-only for kernels: from its file, or a pattern file
+/// over and over. What the device may still read through is kept in `mapped`.
+pass_result<device_pointer> map_buffer(device& gpu, const child_context& context,
+  const run_buffer& buffer, std::vector<mapped_file>& mapped);
+
+/// Fills a buffer with what the key draws: values such as inputs of the type have, or any bytes.
+/// Nothing for an address of 0.
+pass_result<void> fill_random(const runner_device& gpu, const resolved_buffer& what,
+  device_pointer to, tensor_key key, bool plausible);
+
+/// A stretch of an output that still holds what `fill_random` put there before the call.
+struct unwritten {
+  uint64_t first = 0;
+  uint64_t bytes = 0;
+};
+/// The first one of at least 64 bytes and 16 elements, as random values come together by chance
+/// only where they are few: of bools nothing is said. `repeats` as `fill_random` does on a real
+/// device.
+std::optional<unwritten> find_unwritten(
+  const resolved_buffer& what, std::span<const std::byte> content, tensor_key key, bool repeats);
+
+/// Another stream of the same fill for each buffer.
+tensor_key key_of(tensor_key fill, size_t buffer);
+
+/// One workload on a fresh device: memory, module, steps. A modelled device is reset first, so that
+/// a pass sees nothing of another and a time does not depend on what ran before. A real one keeps
+/// its modules; every buffer then lies at an address that is drawn.
 class runner_pass {
 public:
-  /// `code` is the text of the unit; `fill` makes what scratch and poisoned outputs hold.
-  runner_pass(device& gpu, const child_context& context, const run_pass& pass, const run_unit& unit,
-    const std::string& code, const tensor_key& fill);
+  /// `fill` makes what scratch and poisoned outputs hold, and draws addresses.
+  runner_pass(runner_device gpu, const child_context& context, const run_pass& pass,
+    unit_store& units, const tensor_key& fill);
   runner_pass(const runner_pass&) = delete;
   runner_pass& operator=(const runner_pass&) = delete;
   /// Frees what the device maps before the host memory behind it goes.
@@ -46,28 +82,29 @@ public:
 
 private:
   pass_result<void> set_up();
-  pass_result<void> allocate(const run_buffer& buffer);
-  pass_result<void> find_functions();
-  pass_result<void> fill_random(size_t buffer, bool plausible);
+  pass_result<void> allocate(size_t buffer);
   pass_result<void> zero(size_t buffer);
+  pass_result<void> digest_inputs(std::vector<uint64_t>& into);
   pass_result<void> run_steps();
-  pass_result<void> run_step(size_t step);
+  pass_result<void> run_step(const call_step& step);
+  pass_result<void> wait();
+  pass_result<void> check_inputs(
+    const std::vector<uint64_t>& before, std::vector<finding>& findings);
   pass_result<void> check_restored() const;
-  pass_result<void> write_output(size_t buffer) const;
+  pass_result<void> write_output(size_t buffer, std::vector<finding>& findings) const;
 
+  runner_device on_;
   device& gpu_;
+  cuda_device* real_;
   const child_context& context_;
   const run_pass& pass_;
-  const run_unit& unit_;
-  const std::string& code_;
+  unit_store& units_;
   tensor_key fill_;
   module_handle module_;
   /// In the order of the pass's buffers; 0 for an empty one.
   std::vector<device_pointer> addresses_;
   std::vector<mapped_file> mapped_;
-  /// In the order of the steps; default for those that launch nothing.
-  std::vector<function_handle> functions_;
-  std::vector<std::vector<uint8_t>> parameters_;
+  std::vector<call_step> steps_;
 };
 
 } // namespace gristmill

@@ -1,6 +1,7 @@
 #include "gpu/cuda/call_timer.hpp"
 
-#include <array>
+#include "gpu/cuda/module_table.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -13,47 +14,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Reads `bytes` at `from`, 16 at a time, and stores only what never comes up in zeros.
-constexpr const char* reading_kernel = R"(
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry gm_read(.param .u64 from, .param .u64 bytes, .param .u64 sink)
-{
-  .reg .pred %p<3>;
-  .reg .b32 %r<10>;
-  .reg .b64 %d<8>;
-  ld.param.u64 %d0, [from];
-  ld.param.u64 %d1, [bytes];
-  ld.param.u64 %d2, [sink];
-  mov.u32 %r0, %tid.x;
-  mov.u32 %r1, %ctaid.x;
-  mov.u32 %r2, %ntid.x;
-  mov.u32 %r3, %nctaid.x;
-  mad.lo.u32 %r4, %r1, %r2, %r0;
-  mul.lo.u32 %r5, %r2, %r3;
-  mul.wide.u32 %d3, %r4, 16;
-  mul.wide.u32 %d4, %r5, 16;
-  mov.u32 %r6, 0;
-loop:
-  setp.ge.u64 %p0, %d3, %d1;
-  @%p0 bra done;
-  add.u64 %d5, %d0, %d3;
-  ld.global.cg.v4.u32 {%r0, %r1, %r2, %r3}, [%d5];
-  or.b32 %r0, %r0, %r1;
-  or.b32 %r2, %r2, %r3;
-  or.b32 %r0, %r0, %r2;
-  or.b32 %r6, %r6, %r0;
-  add.u64 %d3, %d3, %d4;
-  bra loop;
-done:
-  setp.eq.u32 %p1, %r6, 0;
-  @%p1 bra end;
-  st.global.u32 [%d2], %r6;
-end:
-  ret;
-}
-)";
+constexpr auto gate_patience = std::chrono::seconds{2};
 
 } // namespace
 
@@ -85,109 +46,149 @@ status event_pair::read(uint64_t& ns) const {
   return success;
 }
 
-result<std::unique_ptr<call_timer>> call_timer::make(
-  driver_ptr api, device_id device, stream_handle stream, uint64_t l2_bytes) {
+result<std::unique_ptr<call_gate>> call_gate::make(driver_ptr api, stream_handle stream) {
+  std::unique_ptr<call_gate> out(new call_gate(api, stream));
+  void* word = nullptr;
+  if (auto bad = (*api)->host_allocate(&word, sizeof(uint32_t), host_portable | host_device_map);
+      bad != success)
+    return fail(errc::io_failed, "no host memory for the device: " + api->describe(bad));
+  out->word_ = static_cast<uint32_t*>(word);
+  if (auto bad = (*api)->host_device_address(&out->word_on_device_, word, 0); bad != success)
+    return fail(errc::io_failed, "no device address of host memory: " + api->describe(bad));
+  out->watcher_ = std::thread([gate = out.get()] { gate->watch(); });
+  return out;
+}
+
+call_gate::~call_gate() {
+  (void)open();
+  {
+    const std::lock_guard held(lock_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  if (watcher_.joinable())
+    watcher_.join();
+  if (word_ != nullptr)
+    (*api_)->host_free(word_);
+}
+
+void call_gate::watch() {
+  std::unique_lock held(lock_);
+  while (!over_) {
+    changed_.wait(held, [&] { return closed_ || over_; });
+    const auto which = closings_;
+    changed_.wait_for(held, gate_patience, [&] { return !closed_ || over_ || closings_ != which; });
+    if (closed_ && closings_ == which && !over_) {
+      opened_late_ = true;
+      closed_ = false;
+      std::atomic_ref(*word_).store(1, std::memory_order_release);
+    }
+  }
+}
+
+result<void> call_gate::close() {
+  {
+    const std::lock_guard held(lock_);
+    std::atomic_ref(*word_).store(0, std::memory_order_release);
+    closed_ = true;
+    opened_late_ = false;
+    ++closings_;
+  }
+  changed_.notify_all();
+  if (auto bad = (*api_)->wait_value(stream_, word_on_device_, 1, wait_value_equal);
+      bad != success) {
+    (void)open();
+    return tl::unexpected<failure>(failure_of(*api_, "the gate", bad));
+  }
+  return {};
+}
+
+bool call_gate::open() {
+  bool in_time = false;
+  {
+    const std::lock_guard held(lock_);
+    if (word_ != nullptr)
+      std::atomic_ref(*word_).store(1, std::memory_order_release);
+    closed_ = false;
+    in_time = !std::exchange(opened_late_, false);
+  }
+  changed_.notify_all();
+  return in_time;
+}
+
+result<std::unique_ptr<call_timer>> call_timer::make(driver_ptr api, device_id device,
+  stream_handle stream, uint64_t l2_bytes, measuring_kernels& kernels) {
   auto memory = device_memory::make(api, device);
   if (!memory)
     return pass(memory);
   auto events = event_pair::make(api);
   if (!events)
     return pass(events);
+  auto gate = call_gate::make(api, stream);
+  if (!gate)
+    return pass(gate);
   std::unique_ptr<call_timer> out(
-    new call_timer(api, stream, std::move(*memory), std::move(*events)));
+    new call_timer(api, stream, std::move(*memory), std::move(*events), std::move(*gate), kernels));
   out->scratch_bytes_ = 2 * l2_bytes;
   auto scratch = out->memory_.allocate(out->scratch_bytes_, "flush");
   if (!scratch)
     return pass(scratch);
   out->scratch_ = *scratch;
-  if (auto bad = (*api)->module_load(&out->reader_, reading_kernel, 0, nullptr, nullptr);
-      bad != success)
-    return fail(errc::io_failed, "the reading kernel does not load: " + api->describe(bad));
-  if (auto bad = (*api)->module_function(&out->read_, out->reader_, "gm_read"); bad != success)
-    return fail(errc::io_failed, "the reading kernel is not there: " + api->describe(bad));
   if (auto bad = (*api)->memset32(out->scratch_, 0, out->scratch_bytes_ / 4, stream);
       bad != success)
     return tl::unexpected<failure>(out->said(bad));
-  void* word = nullptr;
-  if (auto bad = (*api)->host_allocate(&word, sizeof(uint32_t), host_portable | host_device_map);
-      bad != success)
-    return fail(errc::io_failed, "no host memory for the device: " + api->describe(bad));
-  out->gate_ = static_cast<uint32_t*>(word);
-  if (auto bad = (*api)->host_device_address(&out->gate_on_device_, word, 0); bad != success)
-    return fail(errc::io_failed, "no device address of host memory: " + api->describe(bad));
   return out;
 }
 
-call_timer::~call_timer() {
-  if (reader_ != nullptr)
-    (*api_)->module_unload(reader_);
-  if (gate_ != nullptr)
-    (*api_)->host_free(gate_);
-}
-
 failure call_timer::said(status bad) const {
-  return {errc::device_fault, api_->describe(bad)};
+  return failure_of(*api_, "a timed call", bad);
 }
 
 result<void> call_timer::flush(flush_kind how) {
-  const auto& t = **api_;
-  (void)t.reset_persisting_l2();
-  status bad = success;
-  if (how == flush_kind::official) {
-    bad = t.memset32(scratch_, 0, scratch_bytes_ / 4, stream_);
-  } else {
-    cuda::launch_config config;
-    config.grid_x = 1024;
-    config.block_x = 256;
-    config.stream = stream_;
-    std::array<uint64_t, 3> parameters{scratch_, scratch_bytes_, scratch_};
-    size_t bytes = sizeof parameters;
-    std::array<void*, 5> extra{param_buffer, parameters.data(), param_size, &bytes, param_end};
-    bad = t.launch(&config, read_, nullptr, extra.data());
-  }
-  if (bad != success)
+  // A device that cannot keep lines has none to give up.
+  if (auto bad = (*api_)->reset_persisting_l2(); bad != success && bad != error_not_supported)
+    return tl::unexpected<failure>(said(bad));
+  if (how == flush_kind::clean)
+    return kernels_.read(scratch_, scratch_bytes_);
+  if (auto bad = (*api_)->memset32(scratch_, 0, scratch_bytes_ / 4, stream_); bad != success)
     return tl::unexpected<failure>(said(bad));
   return {};
 }
 
-result<uint64_t> call_timer::sample(
-  const cuda_device::enqueue& call, const timing_protocol& how, bool gated) {
-  const auto& t = **api_;
-  if (auto done = flush(how.flush); !done)
-    return pass(done);
-  // What is not gated must not find the flush still running, or its enqueuing would be hidden.
-  if (!gated)
-    if (auto bad = t.stream_synchronise(stream_); bad != success)
-      return tl::unexpected<failure>(said(bad));
-  std::atomic_ref<uint32_t> gate(*gate_);
+result<uint64_t> call_timer::sample(const cuda_device::enqueue& call, bool gated) {
   if (gated) {
-    gate.store(0, std::memory_order_release);
-    if (auto bad = t.wait_value(stream_, gate_on_device_, 1, wait_value_equal); bad != success)
-      return tl::unexpected<failure>(said(bad));
-  }
-  auto opened = [&](auto&& out) {
-    // Whatever happened: a stream that waits for ever would hang the process.
-    gate.store(1, std::memory_order_release);
-    return std::forward<decltype(out)>(out);
-  };
-  if (auto bad = events_.begin(stream_); bad != success)
-    return opened(result<uint64_t>(tl::unexpected<failure>(said(bad))));
-  if (auto done = call(); !done)
-    return opened(result<uint64_t>(pass(done)));
-  if (auto bad = events_.end(stream_); bad != success)
-    return opened(result<uint64_t>(tl::unexpected<failure>(said(bad))));
-  gate.store(1, std::memory_order_release);
-  uint64_t ns = 0;
-  if (auto bad = events_.read(ns); bad != success)
+    if (auto done = gate_->close(); !done)
+      return pass(done);
+  } else if (auto bad = (*api_)->stream_synchronise(stream_); bad != success) {
+    // The flush must not run any more, or it would hide the enqueuing.
     return tl::unexpected<failure>(said(bad));
+  }
+  auto bad = events_.begin(stream_);
+  result<void> asked;
+  if (bad == success)
+    asked = call();
+  if (bad == success && asked)
+    bad = events_.end(stream_);
+  // Whatever happened: a stream that waits for ever would hang the process.
+  const bool in_time = !gated || gate_->open();
+  if (!asked)
+    return pass(asked);
+  uint64_t ns = 0;
+  if (bad == success)
+    bad = events_.read(ns);
+  if (bad != success)
+    return tl::unexpected<failure>(said(bad));
+  if (!in_time)
+    return fail(errc::timed_out, "the host did not enqueue a call within two seconds");
   return ns;
 }
 
-result<uint32_t> call_timer::warm_up(const cuda_device::enqueue& call, const timing_protocol& how) {
+result<uint32_t> call_timer::load(const cuda_device::enqueue& call, std::chrono::nanoseconds time,
+  uint32_t calls_min, std::chrono::nanoseconds limit) {
   const auto begin = clock::now();
   uint32_t calls = 0;
-  while (calls < how.warm_up_calls || clock::now() - begin < how.warm_up) {
-    if (calls > 0 && clock::now() - begin >= how.limit)
+  while (calls < calls_min || clock::now() - begin < time) {
+    if (calls > 0 && clock::now() - begin >= limit)
       break;
     if (auto done = call(); !done)
       return pass(done);
@@ -201,7 +202,7 @@ result<uint32_t> call_timer::warm_up(const cuda_device::enqueue& call, const tim
 result<call_samples> call_timer::take(
   const cuda_device::enqueue& call, const timing_protocol& how) {
   call_samples out;
-  auto warmed = warm_up(call, how);
+  auto warmed = load(call, how.warm_up, how.warm_up_calls, how.limit);
   if (!warmed)
     return pass(warmed);
   out.warm_up_calls = *warmed;
@@ -209,14 +210,14 @@ result<call_samples> call_timer::take(
   for (uint32_t i = 0; i < how.samples; ++i) {
     if (clock::now() - begin >= how.limit)
       break;
-    auto device = sample(call, how, true);
-    if (!device)
-      return pass(device);
-    auto span = sample(call, how, false);
-    if (!span)
-      return pass(span);
-    out.device_ns.push_back(*device);
-    out.span_ns.push_back(*span);
+    for (const bool gated : {true, false}) {
+      if (auto done = flush(how.flush); !done)
+        return pass(done);
+      auto ns = sample(call, gated);
+      if (!ns)
+        return pass(ns);
+      (gated ? out.device_ns : out.span_ns).push_back(*ns);
+    }
   }
   if (out.device_ns.empty())
     return fail(errc::timed_out, "no sample could be taken within the time limit");

@@ -3,9 +3,13 @@
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/device_memory.hpp"
 #include "gpu/cuda/driver_table.hpp"
+#include "gpu/cuda/measuring_kernels.hpp"
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 namespace gristmill::cuda {
 
@@ -29,40 +33,74 @@ private:
   event_handle to_ = nullptr;
 };
 
-/// Takes the samples of one call (`cuda_device::time_calls`).
+/// A word of host memory on which the device waits until the host has enqueued a whole call. Should
+/// the driver itself wait for the device meanwhile, a thread of ours opens it after two seconds, so
+/// that nothing hangs for ever.
+class call_gate {
+public:
+  static result<std::unique_ptr<call_gate>> make(driver_ptr api, stream_handle stream);
+  ~call_gate();
+  call_gate(const call_gate&) = delete;
+  call_gate& operator=(const call_gate&) = delete;
+
+  /// The stream waits from here on.
+  result<void> close();
+  /// False when it had to be opened by itself: what was enqueued behind it was not in time.
+  bool open();
+
+private:
+  call_gate(driver_ptr api, stream_handle stream) : api_(std::move(api)), stream_(stream) {}
+  void watch();
+
+  driver_ptr api_;
+  stream_handle stream_;
+  uint32_t* word_ = nullptr;
+  address word_on_device_ = 0;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool closed_ = false;
+  bool opened_late_ = false;
+  bool over_ = false;
+  /// Counts closings, so that a late wake-up opens no newer one.
+  uint64_t closings_ = 0;
+  std::thread watcher_;
+};
+
+/// Takes single samples of a call by events, and all of them for `cuda_device::time_calls`.
 class call_timer {
 public:
-  /// `l2_bytes` decides how much is flushed. Errors of the driver as failures.
-  static result<std::unique_ptr<call_timer>> make(
-    driver_ptr api, device_id device, stream_handle stream, uint64_t l2_bytes);
-  ~call_timer();
-  call_timer(const call_timer&) = delete;
-  call_timer& operator=(const call_timer&) = delete;
+  /// `l2_bytes` decides how much is flushed. Errors of the driver as failures. The kernels outlive
+  /// this.
+  static result<std::unique_ptr<call_timer>> make(driver_ptr api, device_id device,
+    stream_handle stream, uint64_t l2_bytes, measuring_kernels& kernels);
 
-  /// A driver error of a sample comes back as `device_fault` with the driver's words.
+  /// Gives persisting lines of L2 up and enqueues the flush.
+  result<void> flush(flush_kind how);
+  /// Enqueues the call between two events and waits for its end. With `gated` the device begins
+  /// when all of it is enqueued; else the device is idle when the host begins. Nanoseconds.
+  /// `device_fault` with the driver's words; `timed_out` when the gate opened by itself.
+  result<uint64_t> sample(const cuda_device::enqueue& call, bool gated);
+  /// The call over and over for that long; returns how often.
+  result<uint32_t> load(const cuda_device::enqueue& call, std::chrono::nanoseconds time,
+    uint32_t calls_min, std::chrono::nanoseconds limit);
+
   result<call_samples> take(const cuda_device::enqueue& call, const timing_protocol& how);
 
 private:
-  call_timer(driver_ptr api, stream_handle stream, device_memory memory, event_pair events)
-    : api_(std::move(api)), stream_(stream), memory_(std::move(memory)),
-      events_(std::move(events)) {}
-
-  result<void> flush(flush_kind how);
-  result<uint64_t> sample(const cuda_device::enqueue& call, const timing_protocol& how, bool gated);
-  result<uint32_t> warm_up(const cuda_device::enqueue& call, const timing_protocol& how);
+  call_timer(driver_ptr api, stream_handle stream, device_memory memory, event_pair events,
+    std::unique_ptr<call_gate> gate, measuring_kernels& kernels)
+    : api_(std::move(api)), stream_(stream), memory_(std::move(memory)), events_(std::move(events)),
+      gate_(std::move(gate)), kernels_(kernels) {}
   failure said(status bad) const;
 
   driver_ptr api_;
   stream_handle stream_;
   device_memory memory_;
   event_pair events_;
+  std::unique_ptr<call_gate> gate_;
+  measuring_kernels& kernels_;
   address scratch_ = 0;
   uint64_t scratch_bytes_ = 0;
-  cuda::module_handle reader_ = nullptr;
-  cuda::function_handle read_ = nullptr;
-  /// The device waits until this word of the host is 1.
-  uint32_t* gate_ = nullptr;
-  address gate_on_device_ = 0;
 };
 
 } // namespace gristmill::cuda

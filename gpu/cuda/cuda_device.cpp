@@ -1,88 +1,43 @@
 #include "gpu/cuda/cuda_device.hpp"
 
+#include "gpu/cuda/activity_tracer.hpp"
+#include "gpu/cuda/call_enqueuer.hpp"
+#include "gpu/cuda/call_meter.hpp"
 #include "gpu/cuda/call_timer.hpp"
 #include "gpu/cuda/device_memory.hpp"
+#include "gpu/cuda/device_properties.hpp"
 #include "gpu/cuda/driver_table.hpp"
-#include "gpu/cuda/module_globals.hpp"
+#include "gpu/cuda/measuring_kernels.hpp"
+#include "gpu/cuda/module_table.hpp"
+#include "gpu/cuda/weather_station.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <cstring>
+#include <array>
 #include <fmt/format.h>
 #include <fstream>
-#include <limits>
-#include <map>
 #include <optional>
+#include <unistd.h>
 
 namespace gristmill {
-
-std::string to_string(flush_kind kind) {
-  switch (kind) {
-  case flush_kind::official:
-    return "official";
-  case flush_kind::clean:
-    return "clean";
-  }
-  return "unknown";
-}
 
 namespace {
 
 using cuda::address;
 using cuda::driver_ptr;
+using cuda::fault_word;
 using cuda::status;
 using cuda::success;
-
-/// What a kernel did wrong, where the driver tells it; nothing for every other error.
-std::optional<std::string> fault_word(status error) {
-  switch (error) {
-  case cuda::error_illegal_address:
-    return "illegal address";
-  case cuda::error_misaligned_address:
-    return "misaligned";
-  case cuda::error_assert:
-    return "assertion";
-  case cuda::error_illegal_instruction:
-    return "trap";
-  case cuda::error_hardware_stack:
-    return "stack";
-  case cuda::error_invalid_address_space:
-    return "address space";
-  case cuda::error_invalid_pc:
-    return "program counter";
-  case cuda::error_launch_failed:
-    return "launch failed";
-  default:
-    return std::nullopt;
-  }
-}
-
-/// "NVIDIA H200" -> "h200".
-std::string model_of(std::string_view title) {
-  std::string out;
-  for (char c : title.substr(title.rfind(' ') == title.npos ? 0 : title.rfind(' ') + 1))
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-struct loaded_function {
-  cuda::function_handle handle = nullptr;
-  function_properties properties;
-};
-
-struct loaded_module {
-  cuda::module_handle handle = nullptr;
-  std::vector<std::string> globals;
-  std::vector<loaded_function> functions;
-};
+using cuda::uuid_text;
 
 class real_device final : public cuda_device {
 public:
-  static result<std::unique_ptr<cuda_device>> open(int ordinal);
+  static result<std::unique_ptr<cuda_device>> open(int ordinal, const cuda_options& how);
   ~real_device() override;
 
   const device_properties& properties() const override { return properties_; }
-  result<device_pointer> allocate(uint64_t bytes, std::string name) override;
+  result<device_pointer> allocate(uint64_t bytes, std::string name) override {
+    return memory_.allocate(bytes, std::move(name));
+  }
   result<device_pointer> map_input(std::span<const std::byte> host, std::string name) override;
   result<device_pointer> map_repeated(const std::string& path, uint64_t pattern_bytes,
     uint64_t total_bytes, std::string name) override;
@@ -91,67 +46,94 @@ public:
 
   result<void> copy_in(device_pointer to, std::span<const std::byte> from) override;
   result<void> copy_out(std::span<std::byte> to, device_pointer from) override;
-  result<void> copy(device_pointer to, device_pointer from, uint64_t bytes) override;
-  result<void> memset(device_pointer to, uint64_t bytes, uint32_t width, uint32_t value) override;
+  result<void> copy(device_pointer to, device_pointer from, uint64_t bytes) override {
+    return calls_.copy(to, from, bytes, stream_);
+  }
+  result<void> memset(device_pointer to, uint64_t bytes, uint32_t width, uint32_t value) override {
+    return calls_.memset(to, bytes, width, value, stream_);
+  }
   result<std::array<uint8_t, tensor_map_bytes>> encode_tensor_map(
     device_pointer base, const tensor_map_spec& spec) override;
 
-  result<module_handle> load_module(std::string_view code) override;
-  result<void> unload_module(module_handle module) override;
-  result<function_handle> find_function(module_handle module, std::string_view name) override;
+  result<module_handle> load_module(std::string_view code) override { return modules_.load(code); }
+  result<void> unload_module(module_handle module) override { return modules_.unload(module); }
+  result<function_handle> find_function(module_handle module, std::string_view name) override {
+    return modules_.find(module, name);
+  }
   result<function_properties> describe(function_handle function) const override;
   result<uint32_t> occupancy(
     function_handle function, uint32_t threads, uint32_t dynamic_shared) const override;
   result<std::vector<uint8_t>> globals(module_handle module) const override;
-  result<void> restore_globals(module_handle module, const std::vector<uint8_t>& bytes) override;
+  result<void> restore_globals(module_handle module, const std::vector<uint8_t>& bytes) override {
+    return modules_.restore_globals(module, bytes);
+  }
 
   result<launch_report> launch(function_handle function, const launch_shape& shape,
-    std::span<const uint8_t> parameters) override;
+    std::span<const uint8_t> parameters) override {
+    return calls_.launch(function, shape, parameters);
+  }
   result<launch_report> synchronise() override;
   result<void> begin_timing() override;
   result<call_time> end_timing() override;
+
   result<call_samples> time_calls(const enqueue& call, const timing_protocol& how) override;
+  result<void> enqueue_call(std::span<const call_step> steps) override {
+    return calls_.enqueue(steps);
+  }
+  result<measured_call> measure(const call_script& call, const timing_protocol& how) override;
+  result<uint64_t> digest(device_pointer from, uint64_t bytes, uint64_t seed) override;
+  result<void> fill(device_pointer to, uint64_t bytes, uint64_t seed) override;
+  result<range_difference> difference(device_pointer a, device_pointer b, uint64_t bytes) override;
+  result<void> park(device_pointer base) override;
+  result<device_pointer> move(device_pointer base, uint64_t draw) override;
+  result<void> touch(device_pointer from, uint64_t bytes) override;
+  result<uint32_t> canary_khz() override;
+  result<uint64_t> free_memory() const override;
+  result<assembly_note> assembly(module_handle module) const override {
+    return modules_.assembly(module);
+  }
+  std::string uuid() const override { return uuid_; }
 
 private:
-  real_device(driver_ptr api, cuda::device_id number, cuda::device_memory memory)
-    : api_(std::move(api)), device_(number), memory_(std::move(memory)) {}
+  real_device(
+    driver_ptr api, cuda::device_id number, cuda::device_memory memory, cuda::stream_handle stream)
+    : api_(std::move(api)), device_(number), stream_(stream), memory_(std::move(memory)),
+      modules_(api_), calls_(api_, stream_, modules_, memory_) {}
 
   const cuda::driver_table& t() const { return **api_; }
-  /// A driver error as a failure: `device_fault` for what a kernel did, else of ours.
-  failure said(const std::string& during, status bad) const;
   result<void> checked(const std::string& during, status bad) const;
-  result<const loaded_function*> at(function_handle function) const;
-  result<const loaded_module*> at(module_handle module) const;
-  result<function_properties> read_properties(
-    cuda::function_handle function, std::string_view name) const;
-  template <class Visit>
-  result<void> each_global(const loaded_module& module, Visit visit) const;
+  result<void> idle() const {
+    return checked("waiting for the device", t().stream_synchronise(stream_));
+  }
+  /// Loads our own kernels and the timer when they are first asked for.
+  result<void> prepare_measuring();
+  result<void> check_words(device_pointer at, uint64_t bytes) const;
 
   driver_ptr api_;
   cuda::device_id device_ = 0;
-  bool retained_ = false;
   cuda::stream_handle stream_ = nullptr;
   cuda::device_memory memory_;
+  cuda::module_table modules_;
+  cuda::call_enqueuer calls_;
   device_properties properties_;
-  uint32_t next_module_ = 1;
-  std::map<uint32_t, loaded_module> modules_;
+  std::string uuid_;
   std::optional<cuda::event_pair> timing_;
   bool is_timing_ = false;
+  std::unique_ptr<cuda::measuring_kernels> kernels_;
   std::unique_ptr<cuda::call_timer> timer_;
+  /// One for the process; null where nothing is traced.
+  cuda::activity_tracer* tracer_ = nullptr;
+  std::string why_no_tracer_ = "the device was not opened for tracing";
+  std::unique_ptr<cuda::weather_station> weather_;
 };
-
-failure real_device::said(const std::string& during, status bad) const {
-  return {
-    fault_word(bad) ? errc::device_fault : errc::io_failed, during + ": " + api_->describe(bad)};
-}
 
 result<void> real_device::checked(const std::string& during, status bad) const {
   if (bad != success)
-    return tl::unexpected<failure>(said(during, bad));
+    return tl::unexpected<failure>(cuda::failure_of(*api_, during, bad));
   return {};
 }
 
-result<std::unique_ptr<cuda_device>> real_device::open(int ordinal) {
+result<std::unique_ptr<cuda_device>> real_device::open(int ordinal, const cuda_options& how) {
   auto api = cuda::driver::load();
   if (!api)
     return pass(api);
@@ -162,81 +144,88 @@ result<std::unique_ptr<cuda_device>> real_device::open(int ordinal) {
   if (ordinal < 0 || ordinal >= count)
     return fail(errc::not_found,
       fmt::format("there is no device cuda:{}; this machine has {}", ordinal, count));
-  cuda::device_id id = 0;
-  cuda::context_handle context = nullptr;
-  auto bad = t.device_get(&id, ordinal);
-  if (bad == success)
-    bad = t.primary_retain(&context, id);
-  if (bad == success)
-    bad = t.set_current(context);
-  if (bad != success)
+  auto refuse = [&](const char* what, status bad) {
     return fail(
-      errc::io_failed, fmt::format("cuda:{}: no context: {}", ordinal, (*api)->describe(bad)));
-  auto memory = cuda::device_memory::make(*api, id);
-  if (!memory)
-    return pass(memory);
-  std::unique_ptr<real_device> out(new real_device(*api, id, std::move(*memory)));
-  out->retained_ = true;
-  if (auto made =
-        out->checked("a stream", t.stream_create(&out->stream_, cuda::stream_non_blocking));
-      !made)
-    return pass(made);
-  auto attribute = [&](int which) {
-    int value = 0;
-    if (t.device_attribute(&value, which, id) != success)
-      value = 0;
-    return static_cast<uint32_t>(std::max(value, 0));
+      errc::io_failed, fmt::format("cuda:{}: {}: {}", ordinal, what, (*api)->describe(bad)));
   };
-  auto& p = out->properties_;
-  std::array<char, 256> title{};
-  if (t.device_name(title.data(), title.size() - 1, id) == success)
-    p.title = title.data();
-  p.model = model_of(p.title);
-  auto major = attribute(cuda::compute_capability_major);
-  p.arch = fmt::format(
-    "sm_{}{}{}", major, attribute(cuda::compute_capability_minor), major >= 9 ? "a" : "");
-  p.sm_count = attribute(cuda::multiprocessor_count);
-  p.shared_per_block = attribute(cuda::max_shared_per_block_optin);
-  p.shared_per_sm = attribute(cuda::max_shared_per_multiprocessor);
-  p.l2_bytes = attribute(cuda::l2_cache_size);
-  size_t bytes = 0;
-  if (t.device_memory(&bytes, id) == success)
-    p.memory_bytes = bytes;
-  p.threads_per_block = attribute(cuda::max_threads_per_block);
-  p.origin = time_origin::measured;
-  p.time_label = fmt::format("measured on {}, driver {}.{}, events", p.title,
-    (*api)->version() / 1000, (*api)->version() % 1000 / 10);
+  cuda::device_id id = 0;
+  if (auto bad = t.device_get(&id, ordinal); bad != success)
+    return refuse("no device", bad);
+  uint8_t uuid[16] = {};
+  std::array<char, 32> pci{};
+  if (auto bad = t.device_uuid(&uuid, id); bad != success)
+    return refuse("no UUID", bad);
+  if (auto bad = t.device_pci(pci.data(), static_cast<int>(pci.size()), id); bad != success)
+    return refuse("no PCI number", bad);
+
+  // Both want to be there before the context: the tracer so as to miss nothing, the other to see
+  // which process comes with it.
+  std::unique_ptr<cuda::weather_station> weather;
+  if (how.watch)
+    if (auto made = cuda::weather_station::make(
+          how.library_folders, uuid_text(uuid), pci.data(), static_cast<uint32_t>(getpid())))
+      weather = std::move(*made);
+  result<cuda::activity_tracer*> tracer =
+    fail(errc::unsupported, "the device was not opened for tracing");
+  if (how.trace)
+    tracer = cuda::activity_tracer::start(how.library_folders);
+
+  cuda::context_handle context = nullptr;
+  if (auto bad = t.primary_retain(&context, id); bad != success)
+    return refuse("no context", bad);
+  if (auto bad = t.set_current(context); bad != success) {
+    t.primary_release(id);
+    return refuse("no context", bad);
+  }
+  auto memory = cuda::device_memory::make(*api, id);
+  cuda::stream_handle stream = nullptr;
+  const auto bad = t.stream_create(&stream, cuda::stream_non_blocking);
+  if (!memory || bad != success) {
+    t.primary_release(id);
+    return memory ? refuse("no stream", bad) : pass(memory);
+  }
+  std::unique_ptr<real_device> out(new real_device(*api, id, std::move(*memory), stream));
+  if (weather)
+    weather->has_context();
+  out->weather_ = std::move(weather);
+  if (tracer)
+    out->tracer_ = *tracer;
+  else
+    out->why_no_tracer_ = tracer.error().what;
+  if (out->tracer_ != nullptr)
+    out->tracer_->pause();
+  out->uuid_ = uuid_text(uuid);
+  out->properties_ = cuda::read_device_properties(**api, id);
+  if (how.assemble)
+    out->modules_.assemble_with(cuda::assembler::load(how.library_folders), out->properties_.arch);
   return std::unique_ptr<cuda_device>(std::move(out));
 }
 
 real_device::~real_device() {
+  weather_.reset();
   timer_.reset();
+  kernels_.reset();
   timing_.reset();
+  calls_.release();
   reset();
   if (stream_ != nullptr)
     t().stream_destroy(stream_);
-  if (retained_)
-    t().primary_release(device_);
+  t().primary_release(device_);
 }
 
 void real_device::reset() {
   is_timing_ = false;
   (void)t().synchronise();
-  for (const auto& [id, m] : modules_)
-    t().module_unload(m.handle);
-  modules_.clear();
+  modules_.unload_all();
   memory_.free_all();
-}
-
-result<device_pointer> real_device::allocate(uint64_t bytes, std::string name) {
-  return memory_.allocate(bytes, std::move(name));
 }
 
 result<device_pointer> real_device::map_input(std::span<const std::byte> host, std::string name) {
   auto base = memory_.allocate(host.size(), std::move(name));
   if (!base)
     return base;
-  if (auto done = checked("an input", t().copy_in(*base, host.data(), host.size())); !done)
+  if (auto done = checked("an input", copy_in_and_wait(t(), *base, host.data(), host.size()));
+      !done)
     return pass(done);
   if (auto done = memory_.make_read_only(*base); !done)
     return pass(done);
@@ -253,7 +242,7 @@ result<device_pointer> real_device::map_repeated(
   auto base = memory_.allocate(total_bytes, std::move(name));
   if (!base)
     return base;
-  if (auto done = checked("an input", t().copy_in(*base, pattern.data(), first)); !done)
+  if (auto done = checked("an input", copy_in_and_wait(t(), *base, pattern.data(), first)); !done)
     return pass(done);
   // Each copy doubles what is there; whole patterns only, so that they stay in step.
   for (uint64_t filled = first; filled < total_bytes;) {
@@ -274,7 +263,7 @@ result<void> real_device::copy_in(device_pointer to, std::span<const std::byte> 
     return fits;
   if (auto done = checked("a copy", t().stream_synchronise(stream_)); !done)
     return done;
-  return checked("a copy to the device", t().copy_in(to, from.data(), from.size()));
+  return checked("a copy to the device", copy_in_and_wait(t(), to, from.data(), from.size()));
 }
 
 result<void> real_device::copy_out(std::span<std::byte> to, device_pointer from) {
@@ -283,31 +272,6 @@ result<void> real_device::copy_out(std::span<std::byte> to, device_pointer from)
   if (auto done = checked("a copy", t().stream_synchronise(stream_)); !done)
     return done;
   return checked("a copy from the device", t().copy_out(to.data(), from, to.size()));
-}
-
-result<void> real_device::copy(device_pointer to, device_pointer from, uint64_t bytes) {
-  for (auto at : {to, from})
-    if (auto fits = memory_.check(at, bytes); !fits)
-      return fits;
-  return checked("a copy on the device", t().copy(to, from, bytes, stream_));
-}
-
-result<void> real_device::memset(
-  device_pointer to, uint64_t bytes, uint32_t width, uint32_t value) {
-  if (auto fits = memory_.check(to, bytes); !fits)
-    return fits;
-  if ((width != 1 && width != 2 && width != 4) || bytes % width != 0 || to % width != 0)
-    return fail(errc::invalid_input,
-      fmt::format("a memset of {} bytes at {:#x} in units of {}", bytes, to, width));
-  const size_t count = bytes / width;
-  switch (width) {
-  case 1:
-    return checked("a memset", t().memset8(to, static_cast<uint8_t>(value), count, stream_));
-  case 2:
-    return checked("a memset", t().memset16(to, static_cast<uint16_t>(value), count, stream_));
-  default:
-    return checked("a memset", t().memset32(to, value, count, stream_));
-  }
 }
 
 result<std::array<uint8_t, tensor_map_bytes>> real_device::encode_tensor_map(
@@ -330,97 +294,8 @@ result<std::array<uint8_t, tensor_map_bytes>> real_device::encode_tensor_map(
   return map.bytes;
 }
 
-result<module_handle> real_device::load_module(std::string_view code) {
-  std::array<char, 4096> log{};
-  std::array<int, 2> names{cuda::jit_error_buffer, cuda::jit_error_bytes};
-  std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
-  const std::string image(code); // PTX has to end with a zero.
-  loaded_module m;
-  if (auto bad = t().module_load(
-        &m.handle, image.c_str(), static_cast<unsigned>(names.size()), names.data(), values.data());
-      bad != success) {
-    log.back() = '\0';
-    return fail(errc::invalid_input,
-      fmt::format("the driver does not load the module: {}{}{}", api_->describe(bad),
-        log[0] != '\0' ? ": " : "", log.data()));
-  }
-  m.globals = cuda::writable_globals(code);
-  const auto id = next_module_++;
-  modules_.emplace(id, std::move(m));
-  return module_handle{id};
-}
-
-result<const loaded_module*> real_device::at(module_handle module) const {
-  auto found = modules_.find(module.id);
-  if (found == modules_.end())
-    return fail(errc::invalid_input, fmt::format("no module {} is loaded", module.id));
-  return &found->second;
-}
-
-result<const loaded_function*> real_device::at(function_handle function) const {
-  auto in = at(module_handle{function.module});
-  if (!in)
-    return pass(in);
-  if (function.index >= (*in)->functions.size())
-    return fail(errc::invalid_input,
-      fmt::format("module {} has no function number {}", function.module, function.index));
-  return &(*in)->functions[function.index];
-}
-
-result<void> real_device::unload_module(module_handle module) {
-  auto found = at(module);
-  if (!found)
-    return pass(found);
-  auto done = checked("a module's end", t().module_unload((*found)->handle));
-  modules_.erase(module.id);
-  return done;
-}
-
-result<function_properties> real_device::read_properties(
-  cuda::function_handle function, std::string_view name) const {
-  function_properties p;
-  p.name = name;
-  auto read = [&](int which, uint32_t& to) {
-    int value = 0;
-    auto bad = t().function_get(&value, which, function);
-    to = static_cast<uint32_t>(std::max(value, 0));
-    return bad;
-  };
-  for (auto [which, to] : {std::pair{cuda::function_max_threads, &p.max_threads},
-         {cuda::function_static_shared, &p.static_shared},
-         {cuda::function_local_bytes, &p.local_bytes}, {cuda::function_registers, &p.registers}})
-    if (auto bad = read(which, *to); bad != success)
-      return tl::unexpected<failure>(said("properties of " + p.name, bad));
-  for (size_t i = 0;; ++i) {
-    size_t offset = 0, bytes = 0;
-    // The driver tells the end of the list by an error.
-    if (t().function_parameter(function, i, &offset, &bytes) != success)
-      break;
-    p.parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes)});
-    p.parameter_bytes = static_cast<uint32_t>(offset + bytes);
-  }
-  return p;
-}
-
-result<function_handle> real_device::find_function(module_handle module, std::string_view name) {
-  auto in = at(module);
-  if (!in)
-    return pass(in);
-  loaded_function f;
-  if (auto bad = t().module_function(&f.handle, (*in)->handle, std::string(name).c_str());
-      bad != success)
-    return fail(errc::not_found, fmt::format("`{}`: {}", name, api_->describe(bad)));
-  auto properties = read_properties(f.handle, name);
-  if (!properties)
-    return pass(properties);
-  f.properties = std::move(*properties);
-  auto& all = modules_.at(module.id).functions;
-  all.push_back(std::move(f));
-  return function_handle{module.id, static_cast<uint32_t>(all.size() - 1)};
-}
-
 result<function_properties> real_device::describe(function_handle function) const {
-  auto f = at(function);
+  auto f = modules_.at(function);
   if (!f)
     return pass(f);
   return (*f)->properties;
@@ -428,7 +303,7 @@ result<function_properties> real_device::describe(function_handle function) cons
 
 result<uint32_t> real_device::occupancy(
   function_handle function, uint32_t threads, uint32_t dynamic_shared) const {
-  auto f = at(function);
+  auto f = modules_.at(function);
   if (!f)
     return pass(f);
   // The limit is raised first, as a launch would.
@@ -438,114 +313,17 @@ result<uint32_t> real_device::occupancy(
         bad != success)
       return 0U;
   int blocks = 0;
-  if (auto bad = t().occupancy(&blocks, (*f)->handle, static_cast<int>(threads), dynamic_shared);
-      bad != success)
-    return tl::unexpected<failure>(said("occupancy", bad));
+  if (auto done = checked("occupancy",
+        t().occupancy(&blocks, (*f)->handle, static_cast<int>(threads), dynamic_shared));
+      !done)
+    return pass(done);
   return static_cast<uint32_t>(std::max(blocks, 0));
 }
 
-template <class Visit>
-result<void> real_device::each_global(const loaded_module& module, Visit visit) const {
-  for (const auto& name : module.globals) {
-    address at = 0;
-    size_t bytes = 0;
-    auto bad = t().module_global(&at, &bytes, module.handle, name.c_str());
-    if (bad == cuda::error_not_found)
-      continue; // The assembler has dropped it: no kernel uses it.
-    if (bad != success)
-      return tl::unexpected<failure>(said("module variable " + name, bad));
-    if (auto done = visit(at, bytes); !done)
-      return done;
-  }
-  return {};
-}
-
 result<std::vector<uint8_t>> real_device::globals(module_handle module) const {
-  auto in = at(module);
-  if (!in)
-    return pass(in);
-  std::vector<uint8_t> out;
-  if (auto done = checked("a copy", t().stream_synchronise(stream_)); !done)
+  if (auto done = idle(); !done)
     return pass(done);
-  auto done = each_global(**in, [&](address from, size_t bytes) {
-    const auto at_byte = out.size();
-    out.resize(at_byte + bytes);
-    return checked("a module variable", t().copy_out(out.data() + at_byte, from, bytes));
-  });
-  if (!done)
-    return pass(done);
-  return out;
-}
-
-result<void> real_device::restore_globals(module_handle module, const std::vector<uint8_t>& bytes) {
-  auto in = at(module);
-  if (!in)
-    return pass(in);
-  size_t used = 0;
-  auto done = each_global(**in, [&](address to, size_t count) -> result<void> {
-    if (count > bytes.size() - used)
-      return fail(errc::invalid_input, "the bytes are not those of this module's variables");
-    auto copied = checked("a module variable", t().copy_in(to, bytes.data() + used, count));
-    used += count;
-    return copied;
-  });
-  if (done && used != bytes.size())
-    return fail(errc::invalid_input, "the bytes are not those of this module's variables");
-  return done;
-}
-
-result<launch_report> real_device::launch(
-  function_handle function, const launch_shape& shape, std::span<const uint8_t> parameters) {
-  auto found = at(function);
-  if (!found)
-    return pass(found);
-  const auto& f = **found;
-  if (parameters.size() < f.properties.parameter_bytes)
-    return fail(errc::invalid_input,
-      fmt::format("`{}` takes {} bytes of parameters, {} are given", f.properties.name,
-        f.properties.parameter_bytes, parameters.size()));
-  if (shape.dynamic_shared > 0)
-    if (auto bad = t().function_set(
-          f.handle, cuda::function_dynamic_shared_max, static_cast<int>(shape.dynamic_shared));
-        bad != success)
-      return fail(errc::refused,
-        fmt::format("`{}` with {} bytes of dynamic shared memory: {}", f.properties.name,
-          shape.dynamic_shared, api_->describe(bad)));
-  std::array<cuda::launch_attribute, 2> attributes;
-  cuda::launch_config config;
-  config.grid_x = shape.grid[0], config.grid_y = shape.grid[1], config.grid_z = shape.grid[2];
-  config.block_x = shape.block[0], config.block_y = shape.block[1], config.block_z = shape.block[2];
-  config.shared_bytes = shape.dynamic_shared;
-  config.stream = stream_;
-  config.attributes = attributes.data();
-  const uint64_t cluster = uint64_t{shape.cluster[0]} * shape.cluster[1] * shape.cluster[2];
-  if (cluster > 1) {
-    if (cluster > 8)
-      (void)t().function_set(f.handle, cuda::function_non_portable_cluster, 1);
-    auto& a = attributes[config.attribute_count++];
-    a.id = cuda::attribute_cluster;
-    std::memcpy(a.value.data(), shape.cluster.data(), sizeof shape.cluster);
-  }
-  if (shape.cooperative) {
-    auto& a = attributes[config.attribute_count++];
-    a.id = cuda::attribute_cooperative;
-    const int on = 1;
-    std::memcpy(a.value.data(), &on, sizeof on);
-  }
-  size_t bytes = parameters.size();
-  // The driver copies them before it returns.
-  std::array<void*, 5> extra{cuda::param_buffer, const_cast<uint8_t*>(parameters.data()),
-    cuda::param_size, &bytes, cuda::param_end};
-  auto bad = t().launch(&config, f.handle, nullptr, bytes == 0 ? nullptr : extra.data());
-  if (bad == success)
-    return launch_report{};
-  if (fault_word(bad)) {
-    launch_report report;
-    report.fault = device_fault{*fault_word(bad), api_->describe(bad), 0, false};
-    return report;
-  }
-  return fail(errc::refused,
-    fmt::format("`{}` cannot be launched: {}", f.properties.name, api_->describe(bad)));
+  return modules_.globals(module);
 }
 
 result<launch_report> real_device::synchronise() {
@@ -558,7 +336,7 @@ result<launch_report> real_device::synchronise() {
       fmt::format("{} (buffers: {})", api_->describe(bad), memory_.describe_buffers()), 0, false};
     return report;
   }
-  return tl::unexpected<failure>(said("waiting for the device", bad));
+  return tl::unexpected<failure>(cuda::failure_of(*api_, "waiting for the device", bad));
 }
 
 result<void> real_device::begin_timing() {
@@ -583,24 +361,111 @@ result<call_time> real_device::end_timing() {
   if (bad == success)
     bad = timing_->read(out.ns);
   if (bad != success)
-    return tl::unexpected<failure>(said("timing", bad));
+    return tl::unexpected<failure>(cuda::failure_of(*api_, "timing", bad));
   return out;
 }
 
-result<call_samples> real_device::time_calls(const enqueue& call, const timing_protocol& how) {
+result<void> real_device::prepare_measuring() {
+  if (!kernels_) {
+    auto made = cuda::measuring_kernels::make(api_, device_, stream_, properties_);
+    if (!made)
+      return pass(made);
+    kernels_ = std::move(*made);
+  }
   if (!timer_) {
-    auto made = cuda::call_timer::make(api_, device_, stream_, properties_.l2_bytes);
+    auto made = cuda::call_timer::make(api_, device_, stream_, properties_.l2_bytes, *kernels_);
     if (!made)
       return pass(made);
     timer_ = std::move(*made);
   }
+  return {};
+}
+
+result<call_samples> real_device::time_calls(const enqueue& call, const timing_protocol& how) {
+  if (auto ready = prepare_measuring(); !ready)
+    return pass(ready);
   return timer_->take(call, how);
+}
+
+result<measured_call> real_device::measure(const call_script& call, const timing_protocol& how) {
+  if (auto ready = prepare_measuring(); !ready)
+    return pass(ready);
+  cuda::meter_parts parts{calls_, *timer_, *kernels_, tracer_, why_no_tracer_, weather_.get()};
+  auto out = cuda::call_meter(std::move(parts), call, how).run();
+  if (!out && out.error().code == errc::device_fault)
+    out.error().what += fmt::format(" (buffers: {})", memory_.describe_buffers());
+  return out;
+}
+
+result<void> real_device::check_words(device_pointer at, uint64_t bytes) const {
+  if (at % 8 != 0)
+    return fail(errc::invalid_input, fmt::format("{:#x} is no multiple of 8", at));
+  return bytes == 0 ? result<void>{} : memory_.check(at, bytes);
+}
+
+result<uint64_t> real_device::digest(device_pointer from, uint64_t bytes, uint64_t seed) {
+  if (auto fits = check_words(from, bytes); !fits)
+    return pass(fits);
+  if (auto ready = prepare_measuring(); !ready)
+    return pass(ready);
+  return kernels_->digest(from, bytes, seed);
+}
+
+result<void> real_device::fill(device_pointer to, uint64_t bytes, uint64_t seed) {
+  if (auto fits = check_words(to, bytes); !fits)
+    return fits;
+  if (auto ready = prepare_measuring(); !ready)
+    return ready;
+  return kernels_->fill(to, bytes, seed);
+}
+
+result<range_difference> real_device::difference(
+  device_pointer a, device_pointer b, uint64_t bytes) {
+  for (auto at : {a, b})
+    if (auto fits = check_words(at, bytes); !fits)
+      return pass(fits);
+  if (auto ready = prepare_measuring(); !ready)
+    return pass(ready);
+  return kernels_->difference(a, b, bytes);
+}
+
+result<void> real_device::park(device_pointer base) {
+  if (auto done = idle(); !done)
+    return done;
+  return memory_.park(base);
+}
+
+result<device_pointer> real_device::move(device_pointer base, uint64_t draw) {
+  if (auto done = idle(); !done)
+    return pass(done);
+  return memory_.move(base, draw);
+}
+
+result<void> real_device::touch(device_pointer from, uint64_t bytes) {
+  if (auto fits = check_words(from, bytes); !fits)
+    return fits;
+  if (auto ready = prepare_measuring(); !ready)
+    return ready;
+  return kernels_->touch(from, bytes);
+}
+
+result<uint64_t> real_device::free_memory() const {
+  size_t free = 0, total = 0;
+  if (auto done = checked("free memory", t().memory_info(&free, &total)); !done)
+    return pass(done);
+  return free;
+}
+
+result<uint32_t> real_device::canary_khz() {
+  if (auto ready = prepare_measuring(); !ready)
+    return pass(ready);
+  return kernels_->canary();
 }
 
 } // namespace
 
-result<std::unique_ptr<cuda_device>> open_cuda_device(int ordinal) {
-  return real_device::open(ordinal);
+result<std::unique_ptr<cuda_device>> open_cuda_device(int ordinal, const cuda_options& how) {
+  return real_device::open(ordinal, how);
 }
 
 result<int> cuda_device_count() {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "gpu/cuda/measured_call.hpp"
 #include "gpu/device.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,25 +10,6 @@
 #include <vector>
 
 namespace gristmill {
-
-/// What the L2 cache holds when a timed call begins. `official` writes twice its size, as
-/// SOL-ExecBench does, and leaves it full of dirty lines; `clean` reads as much, so that nothing is
-/// left to be written back.
-enum class flush_kind : uint8_t { official = 0, clean };
-
-std::string to_string(flush_kind kind);
-
-/// How calls are timed on a real device.
-struct timing_protocol {
-  /// Load before the first sample, so that clocks and caches are what they stay.
-  std::chrono::nanoseconds warm_up = std::chrono::milliseconds{300};
-  /// Calls of a warm-up at least, however long they take.
-  uint32_t warm_up_calls = 3;
-  uint32_t samples = 50;
-  /// No sample is begun after this much time; fewer samples than asked for are then told.
-  std::chrono::nanoseconds limit = std::chrono::seconds{30};
-  flush_kind flush = flush_kind::official;
-};
 
 /// Times of one call, sample by sample, by events of the driver.
 struct call_samples {
@@ -40,6 +21,37 @@ struct call_samples {
   uint32_t warm_up_calls = 0;
 };
 
+/// How a real device is opened.
+struct cuda_options {
+  /// Folders where CUPTI, NVML and nvJitLink are looked for first; then the loader's own places and
+  /// the usual ones of toolkits follow.
+  std::vector<std::string> library_folders;
+  /// Subscribe to activities (CUPTI) before there is a context. Slows the host a little, so only
+  /// processes that measure ask for it. Where it fails, `measure` says why in its fallback.
+  bool trace = false;
+  /// Assemble PTX by nvJitLink where it is found, else by the driver.
+  bool assemble = true;
+  /// Watch clocks, power and foreign processes (NVML) while samples are taken.
+  bool watch = true;
+};
+
+/// How a module came to be, for the record of a measurement.
+struct assembly_note {
+  /// "nvJitLink 13.0 for sm_90a", "the driver 13.0 (no nvJitLink: …)", "given as a cubin".
+  std::string assembled_by;
+  /// What the assembler said of registers, shared memory and spills; empty where the driver
+  /// assembled.
+  std::string log;
+};
+
+/// Comparison of two ranges on the device.
+struct range_difference {
+  /// Words of eight bytes that differ; the last one may be shorter.
+  uint64_t words = 0;
+  /// Byte offset of the first such word; meaningless when there is none.
+  uint64_t first = 0;
+};
+
 /// A real GPU through the driver's interface, loaded at run time. Code is PTX text or a cubin.
 /// After a kernel faults the context is lost: everything fails from then on, and the process has to
 /// end. What no device of this kind can do is told as `unsupported`.
@@ -48,14 +60,53 @@ public:
   /// Enqueues the steps of a call; called many times.
   using enqueue = std::function<result<void>()>;
 
-  /// Times a call. Fails with `device_fault` when a kernel faulted, with `timed_out` when not even
-  /// one sample could be taken within the limit.
+  /// Times a call by events alone. Fails with `device_fault` when a kernel faulted, with
+  /// `timed_out` when not even one sample could be taken within the limit.
   virtual result<call_samples> time_calls(const enqueue& call, const timing_protocol& how) = 0;
+
+  /// Enqueues all steps of a call, branches on streams of their own that are joined at the end.
+  /// `invalid_input` for steps that contradict themselves, `refused` for what the device refuses.
+  /// What kernels do wrong comes from `synchronise`.
+  virtual result<void> enqueue_call(std::span<const call_step> steps) = 0;
+
+  /// Takes the samples of a call (contracts, section 10): for each call `prepare`; then shared
+  /// memory, registers and local memory are scrubbed, persisting lines of L2 given up, and L2
+  /// flushed; then the call; then `after`. Fails with `device_fault` when a kernel faulted, with
+  /// `timed_out` when not even one sample could be taken within the limit, and as the script does.
+  virtual result<measured_call> measure(const call_script& call, const timing_protocol& how) = 0;
+
+  /// A hash of `bytes` at `from`, which is a multiple of 8, made on the device. Every bit counts,
+  /// and so does its place. Another seed gives another hash.
+  virtual result<uint64_t> digest(device_pointer from, uint64_t bytes, uint64_t seed) = 0;
+  /// Fills with bytes that the seed decides, made on the device; `to` is a multiple of 8.
+  virtual result<void> fill(device_pointer to, uint64_t bytes, uint64_t seed) = 0;
+  /// Compares on the device; both addresses are multiples of 8.
+  virtual result<range_difference> difference(
+    device_pointer a, device_pointer b, uint64_t bytes) = 0;
+
+  /// Takes a buffer off the device's addresses: nothing reaches it until `move`. Its content stays,
+  /// and `base` stays its name.
+  virtual result<void> park(device_pointer base) = 0;
+  /// Maps a buffer, parked or not, at another place that `draw` chooses among 1,024, with its
+  /// guards; its content and whether kernels may write it stay. The old base is no longer one.
+  virtual result<device_pointer> move(device_pointer base, uint64_t draw) = 0;
+
+  /// Enqueues a read of every page from every multiprocessor, so that a buffer that was moved a
+  /// moment ago costs a call no more than one that never was.
+  virtual result<void> touch(device_pointer from, uint64_t bytes) = 0;
+
+  /// Clock of a multiprocessor in kHz, by a kernel that counts cycles for about two milliseconds.
+  virtual result<uint32_t> canary_khz() = 0;
+  /// Bytes of memory that nobody has, by the driver.
+  virtual result<uint64_t> free_memory() const = 0;
+  virtual result<assembly_note> assembly(module_handle module) const = 0;
+  /// "GPU-…", as NVML and CUDA both name it.
+  virtual std::string uuid() const = 0;
 };
 
 /// Device number `ordinal` of this process, in the driver's order. `unsupported` without a driver,
-/// `not_found` for a number beyond the last.
-result<std::unique_ptr<cuda_device>> open_cuda_device(int ordinal);
+/// `not_found` for a number beyond the last. A process that has called this must not fork.
+result<std::unique_ptr<cuda_device>> open_cuda_device(int ordinal, const cuda_options& how = {});
 
 /// How many there are; `unsupported` without a driver.
 result<int> cuda_device_count();

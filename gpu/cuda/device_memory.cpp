@@ -7,6 +7,8 @@ namespace gristmill::cuda {
 namespace {
 
 constexpr uint64_t base_alignment = 256;
+/// Where a buffer can be moved to.
+constexpr uint64_t places = 1024;
 
 uint64_t rounded_up(uint64_t bytes, uint64_t to) {
   return (bytes + to - 1) / to * to;
@@ -52,24 +54,79 @@ result<address> device_memory::allocate(uint64_t bytes, std::string name) {
   if (auto bad = t.memory_map(at, r.mapped_bytes, 0, r.memory, 0); bad != success)
     return refuse("not mapped", bad);
   r.mapped = at;
-  access_description access{how.location, access_read_write};
-  if (auto bad = t.set_access(at, r.mapped_bytes, &access, 1); bad != success)
-    return refuse("no access", bad);
+  if (auto done = set_access(r); !done) {
+    release(r);
+    return pass(done);
+  }
   const address base = at + r.mapped_bytes - rounded_up(bytes, base_alignment);
   ranges_.emplace(base, std::move(r));
   return base;
+}
+
+result<void> device_memory::set_access(const range& r) const {
+  access_description access{{1, device_}, r.read_only ? access_read : access_read_write};
+  if (auto bad = (*api_)->set_access(r.mapped, r.mapped_bytes, &access, 1); bad != success)
+    return fail(errc::unsupported,
+      fmt::format("`{}` cannot be made {}: {}", r.name, r.read_only ? "read-only" : "writable",
+        api_->describe(bad)));
+  return {};
+}
+
+void device_memory::unmap(range& r) {
+  if (r.mapped != 0)
+    (*api_)->memory_unmap(r.mapped, r.mapped_bytes);
+  r.mapped = 0;
 }
 
 result<void> device_memory::make_read_only(address base) {
   auto found = ranges_.find(base);
   if (found == ranges_.end())
     return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
-  access_description access{{1, device_}, access_read};
-  const auto& r = found->second;
-  if (auto bad = (*api_)->set_access(r.mapped, r.mapped_bytes, &access, 1); bad != success)
-    return fail(errc::unsupported,
-      fmt::format("`{}` cannot be made read-only: {}", r.name, api_->describe(bad)));
+  found->second.read_only = true;
+  return found->second.mapped == 0 ? result<void>{} : set_access(found->second);
+}
+
+result<void> device_memory::park(address base) {
+  auto found = ranges_.find(base);
+  if (found == ranges_.end())
+    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
+  unmap(found->second);
   return {};
+}
+
+result<address> device_memory::move(address base, uint64_t draw) {
+  auto found = ranges_.find(base);
+  if (found == ranges_.end())
+    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
+  range r = found->second;
+  ranges_.erase(found);
+  unmap(r);
+  auto refuse = [&](const char* what, status bad) {
+    release(r);
+    return fail(errc::io_failed,
+      fmt::format("`{}` cannot be moved: {}: {}", r.name, what, api_->describe(bad)));
+  };
+  const auto& t = **api_;
+  if (!r.roams) {
+    t.address_free(r.reserved, r.reserved_bytes);
+    r.reserved = 0;
+    r.reserved_bytes = r.mapped_bytes + (places + 2) * granularity_;
+    if (auto bad = t.address_reserve(&r.reserved, r.reserved_bytes, granularity_, 0, 0);
+        bad != success)
+      return refuse("no range of addresses", bad);
+    r.roams = true;
+  }
+  const address at = r.reserved + (1 + draw % places) * granularity_;
+  if (auto bad = t.memory_map(at, r.mapped_bytes, 0, r.memory, 0); bad != success)
+    return refuse("not mapped", bad);
+  r.mapped = at;
+  if (auto done = set_access(r); !done) {
+    release(r);
+    return pass(done);
+  }
+  const address moved = at + r.mapped_bytes - rounded_up(r.bytes, base_alignment);
+  ranges_.emplace(moved, std::move(r));
+  return moved;
 }
 
 void device_memory::release(const range& r) {
@@ -104,6 +161,8 @@ result<void> device_memory::check(address at, uint64_t bytes) const {
     return fail(errc::invalid_input, fmt::format("{:#x} lies in no buffer", at));
   const auto& [base, r] = *std::prev(next);
   const uint64_t offset = at - base;
+  if (r.mapped == 0)
+    return fail(errc::invalid_input, fmt::format("`{}` is parked", r.name));
   if (offset > r.bytes || bytes > r.bytes - offset)
     return fail(errc::invalid_input,
       fmt::format("bytes {} to {} of `{}` are asked for, which has {}", offset, offset + bytes,

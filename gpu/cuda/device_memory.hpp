@@ -24,6 +24,12 @@ public:
   result<address> allocate(uint64_t bytes, std::string name);
   /// From here on kernels fault when they write to it.
   result<void> make_read_only(address base);
+  /// Unmaps a buffer: nothing reaches it until `move`. Its content stays, and so does its name.
+  result<void> park(address base);
+  /// Maps a buffer at another place that `draw` chooses among 1,024; the device is idle. Its
+  /// content and whether kernels may write it stay. Returns the new base; the old one is none any
+  /// more.
+  result<address> move(address base, uint64_t draw);
   /// `invalid_input` when no buffer begins there.
   result<void> free(address base);
   void free_all();
@@ -41,12 +47,17 @@ private:
     size_t mapped_bytes = 0;
     memory_handle memory = 0;
     uint64_t bytes = 0;
+    bool read_only = false;
+    /// The reservation has room for all places of `move`.
+    bool roams = false;
     std::string name;
   };
 
   device_memory(driver_ptr api, device_id device, size_t granularity)
     : api_(std::move(api)), device_(device), granularity_(granularity) {}
   void release(const range& r);
+  result<void> set_access(const range& r) const;
+  void unmap(range& r);
 
   driver_ptr api_;
   device_id device_ = 0;

@@ -1,37 +1,10 @@
 #include "gpu/cuda/driver_table.hpp"
 
+#include "gpu/cuda/function_loader.hpp"
+
 #include <fmt/format.h>
-#include <optional>
 
 namespace gristmill::cuda {
-
-namespace {
-
-/// Fills entries one after the other and keeps the first thing that was missing.
-class loader {
-public:
-  explicit loader(const shared_library& library) : library_(library) {}
-
-  template <class Function>
-  loader& take(Function*& to, const char* name) {
-    if (missing_)
-      return *this;
-    auto found = library_.function<Function>(name);
-    if (found)
-      to = *found;
-    else
-      missing_ = found.error();
-    return *this;
-  }
-
-  const std::optional<failure>& missing() const { return missing_; }
-
-private:
-  const shared_library& library_;
-  std::optional<failure> missing_;
-};
-
-} // namespace
 
 result<std::shared_ptr<const driver>> driver::load() {
   auto library = shared_library::open("libcuda.so.1");
@@ -39,7 +12,7 @@ result<std::shared_ptr<const driver>> driver::load() {
     return fail(errc::unsupported, "no NVIDIA driver: " + library.error().what);
   auto out = std::make_shared<driver>();
   auto& t = out->table_;
-  loader from(*library);
+  function_loader from(*library);
   // The names are those of the ABI, which cuda.h hides behind macros.
   from.take(t.init, "cuInit")
     .take(t.driver_version, "cuDriverGetVersion")
@@ -50,11 +23,14 @@ result<std::shared_ptr<const driver>> driver::load() {
     .take(t.device_name, "cuDeviceGetName")
     .take(t.device_attribute, "cuDeviceGetAttribute")
     .take(t.device_memory, "cuDeviceTotalMem_v2")
+    .take(t.device_uuid, "cuDeviceGetUuid_v2")
+    .take(t.device_pci, "cuDeviceGetPCIBusId")
     .take(t.primary_retain, "cuDevicePrimaryCtxRetain")
     .take(t.primary_release, "cuDevicePrimaryCtxRelease_v2")
     .take(t.set_current, "cuCtxSetCurrent")
     .take(t.synchronise, "cuCtxSynchronize")
     .take(t.reset_persisting_l2, "cuCtxResetPersistingL2Cache")
+    .take(t.memory_info, "cuMemGetInfo_v2")
     .take(t.memory_granularity, "cuMemGetAllocationGranularity")
     .take(t.address_reserve, "cuMemAddressReserve")
     .take(t.address_free, "cuMemAddressFree")
@@ -81,6 +57,7 @@ result<std::shared_ptr<const driver>> driver::load() {
     .take(t.stream_create, "cuStreamCreate")
     .take(t.stream_destroy, "cuStreamDestroy_v2")
     .take(t.stream_synchronise, "cuStreamSynchronize")
+    .take(t.stream_wait_event, "cuStreamWaitEvent")
     .take(t.host_allocate, "cuMemHostAlloc")
     .take(t.host_free, "cuMemFreeHost")
     .take(t.host_device_address, "cuMemHostGetDevicePointer_v2")
@@ -111,6 +88,18 @@ std::string driver::describe(status error) const {
   if (table_.error_string(error, &text) != success || text == nullptr)
     return name;
   return fmt::format("{}: {}", name, text);
+}
+
+status copy_in_and_wait(const driver_table& table, address to, const void* from, size_t bytes) {
+  const auto bad = table.copy_in(to, from, bytes);
+  return bad != success ? bad : table.stream_synchronise(nullptr);
+}
+
+std::string uuid_text(const uint8_t (&bytes)[16]) {
+  std::string out = "GPU-";
+  for (size_t i = 0; i < 16; ++i)
+    out += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+  return out;
 }
 
 } // namespace gristmill::cuda

@@ -38,6 +38,7 @@ constexpr status error_misaligned_address = 716;
 constexpr status error_invalid_address_space = 717;
 constexpr status error_invalid_pc = 718;
 constexpr status error_launch_failed = 719;
+constexpr status error_not_supported = 801;
 
 /// CUdevice_attribute
 enum device_attribute : int {
@@ -58,6 +59,7 @@ enum function_attribute : int {
   function_local_bytes = 3,
   function_registers = 4,
   function_dynamic_shared_max = 8,
+  function_carveout = 9,
   function_non_portable_cluster = 14,
 };
 
@@ -105,6 +107,7 @@ inline void* const param_size = reinterpret_cast<void*>(2);
 constexpr unsigned host_portable = 1, host_device_map = 2;
 constexpr unsigned wait_value_equal = 1;
 constexpr unsigned stream_non_blocking = 1;
+constexpr unsigned event_without_time = 2;
 
 /// cuModuleLoadDataEx
 constexpr int jit_error_buffer = 5, jit_error_bytes = 6, jit_target = 9;
@@ -120,11 +123,14 @@ struct driver_table {
   status (*device_name)(char* name, int bytes, device_id device);
   status (*device_attribute)(int* value, int attribute, device_id device);
   status (*device_memory)(size_t* bytes, device_id device);
+  status (*device_uuid)(uint8_t (*uuid)[16], device_id device);
+  status (*device_pci)(char* text, int bytes, device_id device);
   status (*primary_retain)(context_handle* context, device_id device);
   status (*primary_release)(device_id device);
   status (*set_current)(context_handle context);
   status (*synchronise)();
   status (*reset_persisting_l2)();
+  status (*memory_info)(size_t* free, size_t* total);
   status (*memory_granularity)(size_t* bytes, const allocation_properties*, int option);
   status (*address_reserve)(
     address* at, size_t bytes, size_t align, address hint, unsigned long long flags);
@@ -156,6 +162,7 @@ struct driver_table {
   status (*stream_create)(stream_handle* stream, unsigned flags);
   status (*stream_destroy)(stream_handle stream);
   status (*stream_synchronise)(stream_handle stream);
+  status (*stream_wait_event)(stream_handle stream, event_handle event, unsigned flags);
   status (*host_allocate)(void** memory, size_t bytes, unsigned flags);
   status (*host_free)(void* memory);
   status (*host_device_address)(address* at, void* memory, unsigned flags);
@@ -190,5 +197,13 @@ private:
 };
 
 using driver_ptr = std::shared_ptr<const driver>;
+
+/// Copies to the device and waits until the bytes are there. The driver's own copy of pageable
+/// memory returns when it has read the source: the last transfer may still be under way, and our
+/// streams do not wait for it. A buffer that is then made read-only faults in the copy engine.
+status copy_in_and_wait(const driver_table& table, address to, const void* from, size_t bytes);
+
+/// "GPU-01234567-…", as nvidia-smi and NVML write it.
+std::string uuid_text(const uint8_t (&bytes)[16]);
 
 } // namespace gristmill::cuda

@@ -28,6 +28,7 @@ int64_t blocks(const gemm_shape& shape, const gemm_point& point, const gemm_fact
   switch (point.path) {
   case gemm_path::ffma:
   case gemm_path::mma:
+  case gemm_path::wgmma:
     return tiles(shape, point);
   case gemm_path::dots:
     return shape.batches * ceil_div(facts.few(shape), point.few)
@@ -41,7 +42,7 @@ int64_t blocks(const gemm_shape& shape, const gemm_point& point, const gemm_fact
   return ceil_div(shape.batches * shape.rows * shape.columns, point.threads);
 }
 
-std::vector<gemm_point> candidates(bool has_tensor_cores) {
+std::vector<gemm_point> candidates(bool has_tensor_cores, bool has_tensor_maps) {
   std::vector<gemm_point> list;
   constexpr std::array<std::array<int, 5>, 14> ffma{{{128, 128, 8, 8, 8}, {128, 128, 16, 8, 8},
     {128, 64, 16, 8, 8}, {64, 128, 16, 8, 8}, {128, 64, 16, 8, 4}, {64, 128, 16, 4, 8},
@@ -66,6 +67,12 @@ std::vector<gemm_point> candidates(bool has_tensor_cores) {
         .wn = wn,
         .stages = stages});
   }
+  constexpr std::array<std::array<int, 3>, 7> wgmma{{{128, 256, 4}, {128, 256, 3}, {256, 128, 4},
+    {256, 128, 3}, {128, 128, 6}, {128, 128, 5}, {128, 128, 4}}};
+  if (has_tensor_maps) {
+    for (const auto& [bm, bn, stages] : wgmma)
+      list.push_back({.path = gemm_path::wgmma, .bm = bm, .bn = bn, .bk = 64, .stages = stages});
+  }
   for (int few : {1, 2, 4, 8}) {
     for (int warps : {4, 8}) {
       for (int parts : {1, 4, 8}) {
@@ -85,6 +92,9 @@ std::vector<gemm_point> candidates(bool has_tensor_cores) {
 }
 
 bool fits_gpu(const gemm_point& point, const gemm_facts& facts) {
+  // Chosen for the one architecture that has the units: 227 KiB, and registers by roles.
+  if (point.path == gemm_path::wgmma)
+    return point.shared_bytes(true, true) <= 227 * 1024;
   const int threads = point.block_threads();
   const int shared = point.shared_bytes(facts.left_along_depth, facts.right_along_depth);
   const bool is_static = point.path != gemm_path::mma;
@@ -128,6 +138,10 @@ bool is_useful_for(const gemm_point& point, const gemm_shape& shape, const gemm_
     return rows_fit && columns_fit && is_deep
       && (!is_tiny_tile || tiles(shape, point) <= 4 * multiprocessors);
   }
+  case gemm_path::wgmma:
+    // Tiles for whole multiprocessors, and steps enough to fill the pipeline.
+    return point.splits == 1 && shape.batches == 1 && 2 * shape.rows > point.bm
+      && 2 * shape.columns > point.bn && shape.depth >= 256;
   case gemm_path::dots:
     return facts.many_along_depth() && few <= few_max && (point.few == 1 || point.few < 2 * few)
       && shape.depth >= 32;
@@ -152,6 +166,8 @@ std::string_view name(gemm_path path) {
     return "dots";
   case gemm_path::strips:
     return "strips";
+  case gemm_path::wgmma:
+    return "wgmma";
   case gemm_path::direct:
     break;
   }
@@ -168,6 +184,8 @@ int gemm_point::block_threads() const {
     return warps * 32;
   case gemm_path::strips:
     return 256;
+  case gemm_path::wgmma:
+    return 384;
   case gemm_path::direct:
     break;
   }
@@ -187,6 +205,9 @@ int gemm_point::shared_bytes(bool left_along_depth, bool right_along_depth) cons
   case gemm_path::strips:
     // Vectors of 4 at most where there are 8 of the few, else of 8.
     return 256 * few * (few > 4 ? 4 : 8) * 4;
+  case gemm_path::wgmma:
+    // Tiles begin at multiples of 1024.
+    return stages * (bm + bn) * 128 + 1024;
   case gemm_path::direct:
     break;
   }
@@ -240,13 +261,13 @@ const gemm_shape& gemm_facts::largest() const {
 
 std::vector<gemm_point> feasible_gemm_points(const gemm_facts& facts) {
   std::vector<gemm_point> points;
-  for (gemm_point point : candidates(facts.has_tensor_cores)) {
+  for (gemm_point point : candidates(facts.has_tensor_cores, facts.has_tensor_maps)) {
     const bool is_tile = point.path == gemm_path::ffma || point.path == gemm_path::mma;
     if (!fits_gpu(point, facts) || (is_tile && !has_room(point, facts)))
       continue;
     for (int splits : {1, 2, 4, 8, 16}) {
       point.splits = splits;
-      if (splits > 1 && point.path == gemm_path::direct)
+      if (splits > 1 && (point.path == gemm_path::direct || point.path == gemm_path::wgmma))
         break;
       if (std::any_of(facts.shapes.begin(), facts.shapes.end(),
             [&](const gemm_shape& shape) { return is_useful_for(point, shape, facts); }))
@@ -304,6 +325,11 @@ std::optional<gemm_point> best_gemm_point(
           + 0.02 * point.parts);
       break;
     }
+    case gemm_path::wgmma:
+      // Blocks take tile after tile: whole rounds of the tiles, at what a tile reads and computes.
+      cost = std::ceil(count / slots) * (point.bm * point.bn + 100.0 * (point.bm + point.bn))
+        * (1.0 - 0.01 * point.stages);
+      break;
     case gemm_path::direct:
       cost = point.threads == 128 ? 1 : 2;
       break;
@@ -327,6 +353,9 @@ gemm_point first_gemm_point(const std::vector<gemm_point>& points, const gemm_fa
   };
   const int64_t few = facts.few(shape);
   gemm_path path = facts.has_tensor_cores ? gemm_path::mma : gemm_path::ffma;
+  // Large products; elsewhere than on architecture 90a such a candidate is an mma tile.
+  if (shape.work() >= 8e9 && has_path(gemm_path::wgmma))
+    path = gemm_path::wgmma;
   // Tensor cores lose nothing on empty rows: memory decides.
   const int64_t few_enough = facts.has_tensor_cores ? 4 : 8;
   if (few <= few_enough && has_path(gemm_path::dots))

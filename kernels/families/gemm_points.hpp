@@ -12,19 +12,20 @@
 
 namespace gristmill {
 
-enum class gemm_path : uint8_t { ffma, mma, dots, strips, direct };
+enum class gemm_path : uint8_t { ffma, mma, dots, strips, direct, wgmma };
+constexpr int gemm_paths = 6;
 
 /// One way to compute a contraction. Fields that a path does not have are 0.
 struct gemm_point {
   gemm_path path = gemm_path::ffma;
-  /// ffma, mma: a block's tile, the step along the depth.
+  /// ffma, mma, wgmma: a block's tile, the step along the depth.
   int bm = 0;
   int bn = 0;
   int bk = 0;
   /// ffma: a thread's tile.
   int tm = 0;
   int tn = 0;
-  /// mma: a warp's tile, and steps on their way.
+  /// mma: a warp's tile; mma, wgmma: steps on their way.
   int wm = 0;
   int wn = 0;
   int stages = 0;
@@ -72,6 +73,8 @@ struct gemm_facts {
   /// One for each workload, at least one.
   std::vector<gemm_shape> shapes;
   bool has_tensor_cores = false;
+  /// Both operands are matrices that a tensor map describes, with the depth innermost.
+  bool has_tensor_maps = false;
   bool left_along_depth = true;
   bool right_along_depth = true;
   /// Widest vectors that the operands take at the largest workload.

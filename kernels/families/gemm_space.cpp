@@ -42,6 +42,34 @@ int64_t elements_of(const tensor_spec& spec, const axis_values& axes) {
     : std::numeric_limits<int64_t>::max() / 16;
 }
 
+/// A matrix that a tensor map describes: rows along one stride, neighbours along the depth.
+struct map_matrix {
+  /// Index into the definition's inputs.
+  int input = 0;
+  std::string rows;
+  std::string depth;
+  /// In elements.
+  size_product stride;
+};
+
+std::optional<map_matrix> read_map_matrix(const contraction& what, bool left) {
+  const contraction_operand& operand = left ? what.left : what.right;
+  const index_group outer = left ? index_group::row : index_group::column;
+  if (operand.plain_load < 0 || !operand.windows.empty())
+    return std::nullopt;
+  const auto load = static_cast<size_t>(operand.plain_load);
+  const index_layout& layout = what.layouts[load];
+  const auto& rows = layout.of(outer);
+  const auto& depth = layout.of(index_group::depth);
+  const index_group other = left ? index_group::column : index_group::row;
+  if (!layout.base.empty() || !layout.before.empty() || !layout.of(index_group::batch).empty()
+    || !layout.of(other).empty() || rows.size() != 1 || depth.size() != 1
+    || !depth.front().stride.is(1) || rows.front().stride.is(0))
+    return std::nullopt;
+  return map_matrix{what.values.loads[load].input, rows.front().size.text(),
+    depth.front().size.text(), rows.front().stride};
+}
+
 std::string conjunction(const std::vector<std::string>& conditions) {
   return fmt::format("{}", fmt::join(conditions, " and "));
 }
@@ -52,6 +80,9 @@ struct gemm_problem {
   contraction what;
   std::vector<axis_values> axes;
   gemm_facts facts;
+  /// Of the operands; both are there where `facts.has_tensor_maps`.
+  std::optional<map_matrix> left_map;
+  std::optional<map_matrix> right_map;
   bool is_wide = false;
 
   gemm_problem(const problem& of, contraction read) : target(of), what(std::move(read)) {
@@ -85,6 +116,9 @@ struct gemm_problem {
     facts.many_is_left = count_few(true) > count_few(false);
     const gemm_task task(what, of.def, is_wide, false, facts.many_is_left);
     facts.has_tensor_cores = task.can_use_tensor_cores();
+    left_map = read_map_matrix(what, true);
+    right_map = read_map_matrix(what, false);
+    facts.has_tensor_maps = facts.has_tensor_cores && left_map && right_map && !is_wide;
     facts.left_along_depth = task.left_along_depth();
     facts.right_along_depth = task.right_along_depth();
     if (axes.empty())
@@ -119,6 +153,8 @@ public:
       task_(of.what, of.target.def, of.is_wide, point.splits > 1, of.facts.many_is_left) {}
 
   generated_kernel write() {
+    if (point_.path == gemm_path::wgmma)
+      return write_wgmma();
     // Wide vectors for the largest workload; what every workload allows; one by one for the rest.
     const gemm_widths best = fitted(gemm_problem::widest(task_, of_.largest_axes()));
     gemm_widths safe = best;
@@ -182,6 +218,59 @@ public:
   }
 
 private:
+  /// The warpgroup kernel where architecture and shape allow it, else the best tile of the path
+  /// `mma`.
+  generated_kernel write_wgmma() {
+    std::vector<std::string> conditions{"arch == 90"};
+    for (const map_matrix* map : {&*of_.left_map, &*of_.right_map}) {
+      std::string text = fmt::format("({}) % 8 == 0", map->stride.text());
+      if (map->stride.number % 8 != 0
+        && std::find(conditions.begin(), conditions.end(), text) == conditions.end())
+        conditions.push_back(std::move(text));
+    }
+    gemm_widths widths;
+    widths.output = std::min(2, gemm_problem::widest(task_, of_.largest_axes()).output);
+    for (const auto& text : task_.output_rule().conditions(widths.output))
+      conditions.push_back(text);
+    const std::string when = conjunction(conditions);
+    const auto mma = best_gemm_point(feasible_gemm_points(of_.facts), of_.facts, gemm_path::mma);
+    gemm_writer other(of_, mma ? *mma : gemm_point{.path = gemm_path::direct, .threads = 128});
+    const generated_kernel fallback = other.write();
+    std::string kernel = fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(384, 1) gemm_warpgroups(\n"
+      "  const __grid_constant__ tensor_map left_map, const __grid_constant__ tensor_map "
+      "right_map,\n  {}) {{\n  const task p{{{}}};\n  warpgroup_tiles<{}, {}, {}, {}>(p, "
+      "&left_map, &right_map);\n}}\n",
+      task_.parameters(), task_.names(), point_.bm, point_.bn, point_.stages, widths.output);
+    generated_kernel out;
+    out.source =
+      fallback.source + gemm_wgmma_code(of_.what.left.type, point_.bn) + std::move(kernel);
+    json document = json::parse(fallback.plan);
+    document["tensor_maps"] = {{"left_map", map_json(*of_.left_map, point_.bm)},
+      {"right_map", map_json(*of_.right_map, point_.bn)}};
+    json step = {{"op", "launch"}, {"entry", "gemm_warpgroups"}};
+    step["grid"] = {fmt::format("min(sm_count, {})",
+                      product_text({tiles_of(index_group::row, point_.bm),
+                        tiles_of(index_group::column, point_.bn)})),
+      1, 1};
+    step["block"] = {point_.block_threads(), 1, 1};
+    step["shared"] = point_.shared_bytes(true, true);
+    step["args"] = json::array({json{{"map", "left_map"}}, json{{"map", "right_map"}}});
+    for (const auto& argument : task_.plan_arguments())
+      step["args"].push_back(argument);
+    json first = {{"name", "warpgroups"}, {"when", when}, {"steps", json::array({step})}};
+    document["variants"].insert(document["variants"].begin(), first);
+    out.plan = document.dump(2) + "\n";
+    return out;
+  }
+
+  json map_json(const map_matrix& map, int rows) const {
+    return {
+      {"of", qualified_name("in", of_.target.def.inputs[static_cast<size_t>(map.input)].name)},
+      {"dims", {map.depth, map.rows}}, {"strides", {fmt::format("2 * ({})", map.stride.text())}},
+      {"box", {64, rows}}, {"swizzle", "128B"}, {"l2", "256B"}};
+  }
+
   /// Vectors must fill the tile as well.
   gemm_widths fitted(gemm_widths widths) const {
     const auto halve = [](int& width, int size) {
@@ -275,6 +364,7 @@ private:
       add(tiles_of(few, point.few));
       break;
     case gemm_path::direct:
+    case gemm_path::wgmma: // Has a plan of its own.
       return fmt::format("ceil_div({}, {})", elements(), point.threads);
     }
     add(size(index_group::batch));
@@ -316,6 +406,7 @@ private:
       return join(
         "strips", {point.along, 256 / point.along, point.few, strip_width(widths), point.splits});
     case gemm_path::direct:
+    case gemm_path::wgmma:
       break;
     }
     return join("direct", {point.threads});
@@ -395,7 +486,7 @@ public:
     : parameter_space(std::move(family), gemm_parameters(), all_values(points),
       first_gemm_point(points, of.facts).values()),
       of_(of) {
-    for (int path = 0; path < paths; ++path)
+    for (int path = 0; path < gemm_paths; ++path)
       centres_[static_cast<size_t>(path)] =
         best_gemm_point(points, of.facts, static_cast<gemm_path>(path));
   }
@@ -426,6 +517,9 @@ public:
       break;
     case gemm_path::strips:
       text = "threads along the large side";
+      break;
+    case gemm_path::wgmma:
+      text = "tiles brought by tensor maps to warpgroup units";
       break;
     case gemm_path::direct:
       text = "one element a thread";
@@ -465,8 +559,6 @@ private:
     return list;
   }
 
-  static constexpr int paths = 5;
-
   gemm_point at(size_t point) const { return gemm_point::of(values(point)); }
 
   /// How many parameters differ from the best guess of its path.
@@ -481,7 +573,7 @@ private:
   }
 
   gemm_problem of_;
-  std::array<std::optional<gemm_point>, paths> centres_;
+  std::array<std::optional<gemm_point>, gemm_paths> centres_;
 };
 
 } // namespace

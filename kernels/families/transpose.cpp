@@ -14,7 +14,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr int64_t tile = 32;
+/// Numbers along each side of a tile, unless a point says otherwise.
+constexpr int64_t usual_tile = 32;
 
 class transpose_writer {
 public:
@@ -28,7 +29,8 @@ public:
     find_permutation();
   }
 
-  generated_kernel write(int64_t rows) {
+  /// `tile` is a multiple of `rows`.
+  generated_kernel write(int64_t rows, int64_t tile) {
     index_pool& pool = writer_.pool();
     const size_t last = shape_.size() - 1;
     std::vector<index_id> outer_shape;
@@ -56,13 +58,13 @@ public:
     writer_.line(fmt::format("const int x = threadIdx.x % {};", tile));
     writer_.line(fmt::format("const int y = threadIdx.x / {};", tile));
     // In: neighbouring threads along the dimension that is last in memory.
-    step(rows, "y", fmt::format("i{}_", moved_), "first_moved + x", fmt::format("i{}_", last),
+    step(rows, tile, fmt::format("i{}_", moved_), "first_moved + x", fmt::format("i{}_", last),
       "first_last + j", moved_size, last_size, [&] {
         writer_.line(fmt::format(
           "staged[j][x] = {};", writer_.read_as(base_->id, base_index_, number_kind::number)));
       });
     writer_.line("__syncthreads();");
-    step(rows, "y", fmt::format("i{}_", last), "first_last + x", fmt::format("i{}_", moved_),
+    step(rows, tile, fmt::format("i{}_", last), "first_last + x", fmt::format("i{}_", moved_),
       "first_moved + j", last_size, moved_size, [&] {
         writer_.set_hook([&](const graph_node& node, size_t,
                            const std::vector<index_id>& index) -> std::optional<written_value> {
@@ -97,11 +99,13 @@ public:
 
 private:
   /// One pass over the tile; `work` is written for one element of it.
-  void step(int64_t rows, const std::string& start, const std::string& fast,
-    const std::string& fast_at, const std::string& slow, const std::string& slow_at,
-    const std::string& fast_size, const std::string& slow_size, const std::function<void()>& work) {
+  void step(int64_t rows, int64_t tile, const std::string& fast, const std::string& fast_at,
+    const std::string& slow, const std::string& slow_at, const std::string& fast_size,
+    const std::string& slow_size, const std::function<void()>& work) {
+    // A known number of rounds, so that all of a thread's loads are under way at once.
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int j = {}; j < {}; j += {})", start, tile, rows));
+    writer_.open(fmt::format("for (int round = 0; round < {}; ++round)", tile / rows));
+    writer_.line(fmt::format("const int j = y + round * {};", rows));
     writer_.line(fmt::format("const index_t {} = {};", fast, fast_at));
     writer_.line(fmt::format("const index_t {} = {};", slow, slow_at));
     writer_.open(fmt::format("if ({} < {} && {} < {})", fast, fast_size, slow, slow_size));
@@ -179,12 +183,14 @@ class transpose_space : public parameter_space {
 public:
   transpose_space(const problem& target, const op_graph& graph, size_formulas sizes)
     : parameter_space("transpose",
-      {{"r", "rows of threads a block", "more threads for a tile", "more elements a thread"}},
-      {{4}, {8}, {16}, {32}}, {8}),
+      {{"r", "rows of threads a block", "more threads for a tile", "more elements a thread"},
+        {"t", "numbers along a side of a tile", "longer runs of memory", "less shared memory"}},
+      {{4, 0}, {8, 0}, {16, 0}, {32, 0}, {4, 64}, {8, 64}, {16, 64}}, {8, 0}),
       target_(target), graph_(graph), sizes_(std::move(sizes)) {}
 
   generated_kernel generate(size_t point) const override {
-    return transpose_writer(target_, graph_, sizes_).write(values(point)[0]);
+    return transpose_writer(target_, graph_, sizes_)
+      .write(values(point)[0], values(point)[1] == 0 ? usual_tile : values(point)[1]);
   }
 
 private:

@@ -1,4 +1,5 @@
 #include "kernels/families/attention.hpp"
+#include "kernels/families/attention_units.hpp"
 #include "kernels/families/convolution.hpp"
 #include "kernels/families/fold.hpp"
 #include "kernels/families/gemm.hpp"
@@ -18,6 +19,7 @@ const std::vector<stage_family>& stage_families() {
     {"transpose", read_transpose_stage, true},
     {"map", read_map_stage, true},
     {"row", read_row_stage, true},
+    {"attention_units", read_attention_units_stage, true},
     {"attention", read_attention_stage, true},
     {"index", read_indexed_map_stage, true},
     {"fold", read_fold_stage, true},

@@ -97,6 +97,8 @@ result<generated_kernel> plan_linker::run() {
     plan["let"] = let_;
   if (!scratch_.empty())
     plan["scratch"] = scratch_;
+  if (!maps_.empty())
+    plan["tensor_maps"] = maps_;
   plan["variants"] = json::array();
   for (size_t i = 0; i < programs_.size(); ++i) {
     json variant = json::object();
@@ -210,8 +212,6 @@ result<void> plan_linker::add_stage(size_t program, const stage_code& code,
   const json plan = json::parse(code.kernel.plan, nullptr, false);
   if (plan.is_discarded() || !plan.is_object() || !plan.contains("variants"))
     return fail(errc::unsupported, "a stage's launch plan is no plan");
-  if (plan.contains("tensor_maps"))
-    return fail(errc::unsupported, "a stage's launch plan has tensor maps");
   if (auto added = add_options(plan); !added)
     return added;
   const std::string prefix = fmt::format("s{}_", stages_++);
@@ -233,6 +233,8 @@ result<void> plan_linker::add_stage(size_t program, const stage_code& code,
       domain_.push_back(guarded(program, *text));
   }
   if (auto added = add_own_scratch(plan, program, prefix, names); !added)
+    return added;
+  if (auto added = add_tensor_maps(plan, prefix, names); !added)
     return added;
 
   // Which variant runs: a number, so that steps and defines can ask for it.
@@ -303,6 +305,43 @@ result<void> plan_linker::add_stage(size_t program, const stage_code& code,
           : chosen;
       steps.push_back(std::move(step));
     }
+  }
+  return {};
+}
+
+result<void> plan_linker::add_tensor_maps(
+  const json& plan, const std::string& prefix, stage_names& names) {
+  const auto maps = plan.find("tensor_maps");
+  if (maps == plan.end())
+    return {};
+  for (const auto& [map_name, row] : maps->items()) {
+    json made = json::object();
+    for (const auto& [key, value] : row.items()) {
+      if (key == "of") {
+        auto buffer = buffer_of(value, names);
+        if (!buffer)
+          return pass(buffer);
+        made[key] = *buffer;
+      } else if (value.is_array()) {
+        made[key] = json::array();
+        for (const json& one : value) {
+          auto text = expression_of(one, names);
+          if (!text)
+            return pass(text);
+          made[key].push_back(std::move(*text));
+        }
+      } else if (key == "offset" || key == "count") {
+        auto text = expression_of(value, names);
+        if (!text)
+          return pass(text);
+        made[key] = std::move(*text);
+      } else {
+        made[key] = value;
+      }
+    }
+    const std::string fresh_name = fresh(prefix + map_name);
+    maps_[fresh_name] = std::move(made);
+    names.set_map(map_name, fresh_name);
   }
   return {};
 }

@@ -49,6 +49,7 @@ private:
     const std::map<int64_t, program_buffer>& buffers, json& steps);
   result<void> add_own_scratch(
     const json& plan, size_t program, const std::string& prefix, stage_names& names);
+  result<void> add_tensor_maps(const json& plan, const std::string& prefix, stage_names& names);
   result<void> add_options(const json& plan);
 
   /// Index of the part that holds the stage's code.
@@ -77,6 +78,7 @@ private:
   std::map<std::string, std::string> lets_;
   json let_ = json::object();
   json scratch_ = json::object();
+  json maps_ = json::object();
   json options_;
   std::vector<std::string> domain_;
   std::vector<linked_part> parts_;

@@ -47,6 +47,13 @@ result<std::string> plan_linker::buffer_of(const json& name, const stage_names& 
 }
 
 result<plan_linker::json> plan_linker::argument_of(const json& argument, const stage_names& names) {
+  if (argument.is_object() && argument.contains("map") && argument["map"].is_string()) {
+    const auto map = names.map(argument["map"].get<std::string>());
+    if (!map)
+      return fail(errc::unsupported,
+        fmt::format("the plan of a stage has no tensor map {}", argument["map"].dump()));
+    return json{{"map", *map}};
+  }
   if (argument.is_object()) {
     if (!argument.contains("ptr"))
       return fail(errc::unsupported,

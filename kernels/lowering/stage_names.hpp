@@ -28,6 +28,12 @@ public:
   /// A name that the stage's plan gives: a `let`, a define, the variable of a repeat.
   void set_value(const std::string& name, std::string text) { values_[name] = std::move(text); }
   void set_scratch(const std::string& name, std::string text) { scratch_[name] = std::move(text); }
+  void set_map(const std::string& name, std::string text) { maps_[name] = std::move(text); }
+  /// The common plan's name of a tensor map of the stage; nothing when it has no such map.
+  std::optional<std::string> map(const std::string& name) const {
+    const auto found = maps_.find(name);
+    return found == maps_.end() ? std::nullopt : std::optional{found->second};
+  }
   void set_step(const std::string& id, std::string text) { steps_[id] = std::move(text); }
 
   /// The buffer that a name stands for; nothing when it stands for none.
@@ -48,6 +54,7 @@ private:
   std::map<std::string, std::string> values_;
   std::map<std::string, std::string> scratch_;
   std::map<std::string, std::string> steps_;
+  std::map<std::string, std::string> maps_;
 };
 
 } // namespace gristmill

@@ -31,9 +31,8 @@ result<void> copy_blob(const child_context& context, const drawn_tensor& tensor)
 }
 
 result<void> draw(const child_context& context, const definition& def, const drawn_tensor& tensor) {
-  const auto choose =
-    context.what.prepare.held_out ? choose_held_out_distribution : choose_distribution;
-  const auto kind = choose(tensor.name, tensor.description, tensor.type, tensor.shape, def.op_type);
+  const auto kind = choose_distribution_in(
+    tensor.style, tensor.name, tensor.description, tensor.type, tensor.shape, def.op_type);
   // In place: an input may be larger than what a child should hold.
   auto file = new_tensor_file::create(context.path(tensor.file), tensor.file_bytes);
   if (!file)

@@ -1,7 +1,7 @@
 // One lease that spans several measurements, such as a candidate and its incumbent in turns.
 
 #include "actors/gpu_lease.hpp"
-#include "actors/gpu_mock.hpp"
+#include "actors/gpu_executor.hpp"
 #include "actors/gpu_sleep.hpp"
 #include "tests/support/actor_fixture.hpp"
 
@@ -31,7 +31,7 @@ struct parts_fixture : actor_fixture {
   ~parts_fixture() { end_all(); }
 
   gpu_actor start_mock(gpu_lease_actor whose) {
-    gpu_mock_config settings;
+    gpu_executor_config settings;
     settings.name = "mock:h200#0";
     settings.model = "h200";
     settings.broker = std::move(whose);
@@ -50,7 +50,7 @@ struct parts_fixture : actor_fixture {
       out.workloads.push_back(w);
       return out;
     };
-    auto made = spawn<gpu_mock>(std::move(settings));
+    auto made = spawn<gpu_executor>(std::move(settings));
     settle();
     return made;
   }

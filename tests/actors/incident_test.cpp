@@ -2,7 +2,7 @@
 // the real executor: the lesson must hold here.
 
 #include "actors/gpu_lease.hpp"
-#include "actors/gpu_mock.hpp"
+#include "actors/gpu_executor.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/scripted_probe.hpp"
 
@@ -43,7 +43,7 @@ struct shared_gpus : actor_fixture {
   }
 
   gpu_actor start_gpu(uint32_t index) {
-    gpu_mock_config settings;
+    gpu_executor_config settings;
     settings.gpu = index;
     settings.name = "mock:h200#" + std::to_string(index);
     settings.model = "h200";
@@ -71,7 +71,7 @@ struct shared_gpus : actor_fixture {
                                const std::vector<std::string>&, std::chrono::nanoseconds deadline) {
       return result<probe_child>{probe_child{*make(deadline), nullptr}};
     };
-    auto made = spawn<gpu_mock>(std::move(settings));
+    auto made = spawn<gpu_executor>(std::move(settings));
     settle();
     return made;
   }

@@ -1,3 +1,4 @@
+#include "actors/candidate.hpp"
 #include "actors/oracle.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/small_run.hpp"
@@ -30,7 +31,7 @@ struct one_oracle : actor_fixture {
   }
 
   reply<prepared_problem> prepare(const std::string& name = "softmax") {
-    auto asked = ask<prepared_problem>(whom, prepare_request{name});
+    auto asked = ask<prepared_problem>(whom, prepare_request{name, {}, {}});
     advance(1s);
     return asked;
   }
@@ -135,4 +136,83 @@ TEST_CASE_FIXTURE(one_oracle, "a front that is gone fails the request") {
   begin();
   end(children.handle, caf::exit_reason::kill);
   CHECK(refusal(prepare()).code == errc::child_failed);
+}
+
+namespace {
+
+struct one_draw : one_oracle {
+  prepare_request request{"softmax", "softmax/cuda/3#1", {}};
+
+  one_draw() {
+    auto stored = store_candidate(*run.context->blobs, "// device code",
+      R"({"schema":"gristmill.plan/1","variants":[{"steps":[{"op":"launch","entry":"f",
+        "grid":[1,1,1],"block":[32,1,1],"args":["logits","probabilities"]}]}]})",
+      "k", "", "");
+    REQUIRE(stored);
+    request.candidate = *stored;
+  }
+
+  reply<prepared_problem> draw() {
+    auto asked = ask<prepared_problem>(whom, request);
+    advance(1s);
+    return asked;
+  }
+
+  bool has_files() const {
+    const auto folders = run.context->draw_folders(request.draw);
+    return std::filesystem::exists(folders[0]) || std::filesystem::exists(folders[1]);
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(one_draw, "a draw has files of its own, which go when it is over") {
+  begin();
+  auto made = answer(draw());
+  REQUIRE(made);
+  CHECK_MESSAGE(made->status == verdict_status::passed, made->reason);
+  CHECK(made->workloads.at(0).sets > 3);
+  CHECK(has_files());
+  tell(whom, draw_over{"softmax/cuda/4#1"});
+  advance(0s);
+  CHECK(has_files());
+  tell(whom, draw_over{request.draw});
+  advance(0s);
+  CHECK_FALSE(has_files());
+}
+
+TEST_CASE_FIXTURE(one_draw, "a draw that is over before it is made leaves nothing behind") {
+  children->script = [](const child_request&) { return std::nullopt; };
+  begin();
+  auto asked = draw();
+  CHECK(has_files());
+  tell(whom, draw_over{request.draw});
+  advance(0s);
+  CHECK(children->cancelled.size() == 1);
+  CHECK(refusal(asked).code == errc::shutting_down);
+  CHECK_FALSE(has_files());
+}
+
+TEST_CASE_FIXTURE(one_draw, "a draw whose child dies leaves nothing behind, either") {
+  children->script = [](const child_request&) {
+    return scripted_child{child_that_says({}, child_end::no_done), {}, {}};
+  };
+  begin();
+  CHECK(refusal(draw()).code == errc::child_failed);
+  CHECK_FALSE(has_files());
+}
+
+TEST_CASE_FIXTURE(one_draw, "a draw of which no reference could be made is not checked") {
+  manner.prepare = verdict_status::invalid_reference;
+  children->script = [this](const child_request& what) {
+    auto lines = child_lines(what, manner);
+    for (const auto& folder : run.context->draw_folders(request.draw))
+      std::filesystem::remove_all(folder);
+    return scripted_child{child_that_says(lines), {}, {}};
+  };
+  begin();
+  auto made = answer(draw());
+  REQUIRE(made);
+  CHECK(made->status == verdict_status::not_checked);
+  CHECK(made->reason.find("raised") != std::string::npos);
 }

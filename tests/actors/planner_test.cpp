@@ -32,17 +32,18 @@ public:
 
   behavior_type make_behavior() override {
     return {[this](const prepare_request& what) -> caf::result<prepared_problem> {
-      memory_->asked.push_back(what.problem);
-      auto now = memory_->script ? memory_->script(what.problem) : ready(what.problem);
-      if (!now) {
-        auto reply = make_response_promise<prepared_problem>();
-        memory_->open.emplace_back(what.problem, reply);
-        return reply;
-      }
-      if (!*now)
-        return to_error(now->error());
-      return **now;
-    }};
+              memory_->asked.push_back(what.problem);
+              auto now = memory_->script ? memory_->script(what.problem) : ready(what.problem);
+              if (!now) {
+                auto reply = make_response_promise<prepared_problem>();
+                memory_->open.emplace_back(what.problem, reply);
+                return reply;
+              }
+              if (!*now)
+                return to_error(now->error());
+              return **now;
+            },
+      [](const draw_over&) {}};
   }
 
   void on_exit() override {

@@ -1,13 +1,14 @@
 #include "actors/prepare_jobs.hpp"
 
 #include "actors/candidate.hpp"
-#include "actors/data_files.hpp"
+#include "actors/input_cases.hpp"
 #include "actors/input_numbers.hpp"
 #include "tests/journal/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <set>
 
 using namespace gristmill;
 namespace fs = std::filesystem;
@@ -48,11 +49,10 @@ struct prepared_fixture {
     return *made;
   }
 
-  prepare_workload job_of(const problem& target, bool held_out = false) {
-    auto job = build_prepare_job(context, target, held_out);
+  prepare_workload job_of(const problem& target) {
+    auto job = build_prepare_job(context, target);
     REQUIRE_MESSAGE(job, (job ? "" : job.error().what));
     REQUIRE(job->workloads.size() == 1);
-    CHECK(job->held_out == held_out);
     // It is one that a child accepts.
     gristmill::job all;
     all.kind = job_kind::prepare;
@@ -174,12 +174,157 @@ TEST_CASE_FIXTURE(prepared_fixture,
   CHECK(build_prepare_job(context, make("{}", 4, "make")).error().code == errc::unsupported);
 }
 
-TEST_CASE_FIXTURE(prepared_fixture, "a held-out job has other keys, for numbers too") {
+TEST_CASE_FIXTURE(
+  prepared_fixture, "every set of the pool has values of its own, and numbers stay") {
+  context.rounds = 3;
   const auto target = make("{}");
-  const auto usual = job_of(target);
-  const auto held_out = job_of(target, true);
-  CHECK_FALSE(usual.inputs[0].key == held_out.inputs[0].key);
-  CHECK_FALSE(usual.scalars == held_out.scalars);
+  const auto job = build_prepare_job(context, target);
+  REQUIRE(job);
+  REQUIRE(job->workloads.size() == 3);
+  CHECK(job->workloads[0].uuid == "w");
+  CHECK(job->workloads[2].uuid == "w set 2");
+  CHECK(job->workloads[0].patterns.size() == 1);
+  for (size_t i : {1, 2}) {
+    CHECK_FALSE(job->workloads[i].inputs[0].key == job->workloads[0].inputs[0].key);
+    CHECK(job->workloads[i].inputs[0].file != job->workloads[0].inputs[0].file);
+    CHECK(job->workloads[i].references[0].file != job->workloads[0].references[0].file);
+    CHECK(job->workloads[i].patterns.empty());
+    CHECK(job->workloads[i].scalars == job->workloads[0].scalars);
+  }
+}
+
+TEST_CASE_FIXTURE(
+  prepared_fixture, "a real device needs no patterns where it checks at true size") {
+  context.measured = true;
+  CHECK(job_of(make("{}", 4)).patterns.empty());
+  CHECK(job_of(make("{}", 4096)).patterns.size() == 1); // Its twin is smaller.
+}
+
+TEST_CASE_FIXTURE(prepared_fixture, "sets that would be too large are fewer, and it is said why") {
+  context.rounds = 10;
+  const auto target = make(R"({"k": {"type": "scalar", "value": 3}})", 64);
+  const uint64_t one = 2 * 64 * 64 * 4;
+  const auto sets = [&] { return *pool_cases(context, target, target.workloads[0]); };
+  context.sets_bytes_max = 10 * one;
+  CHECK(sets().cases.size() == 10);
+  CHECK(sets().note.empty());
+  context.sets_bytes_max = 3 * one + 1;
+  CHECK(sets().cases.size() == 3);
+  CHECK(sets().note.find("3 of 10 sets") == 0);
+  context.sets_bytes_max = 1;
+  CHECK(sets().cases.size() == 1); // One there is always.
+  const auto custom = make(custom_inputs, 64, "make");
+  const auto of_code = pool_cases(context, custom, custom.workloads[0]);
+  REQUIRE(of_code);
+  CHECK(of_code->cases.size() == 1);
+  CHECK(of_code->note.find("own code") != std::string::npos);
+}
+
+namespace {
+
+/// A candidate for `prepared_fixture::make`, whose plan claims `domain`.
+candidate_ref claiming(prepared_fixture& in, const problem& target, const std::string& domain,
+  const std::string& defines = "{}") {
+  in.context.problems.insert_or_assign("p", target);
+  const auto stored = store_candidate(*in.context.blobs, "// device code",
+    R"({"schema":"gristmill.plan/1","domain":")" + domain + R"(","variants":[{"defines":)" + defines
+      + R"(,"steps":[{"op":"launch","entry":"f","grid":["M",1,1],"block":[32,1,1],
+      "args":["x","y","k"]}]}]})",
+    "k", "", "");
+  REQUIRE(stored);
+  return *stored;
+}
+
+std::vector<std::string> labels(const std::vector<drawn_case>& all) {
+  std::vector<std::string> out;
+  for (const auto& one : all)
+    out.push_back(one.what.label);
+  return out;
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(prepared_fixture,
+  "a draw has fresh sets, the held-out styles that change something, and neighbours in the "
+  "domain") {
+  context.rounds = 10;
+  const auto target = make("{}", 64);
+  const auto drawn = [&](const std::string& domain, const std::string& defines = "{}") {
+    const auto candidate = claiming(*this, target, domain, defines);
+    const auto resolved = resolve_candidate(context, "p", candidate);
+    REQUIRE_MESSAGE(resolved, (resolved ? "" : resolved.error().what));
+    const auto all = draw_cases(context, target, target.workloads[0], "p/cuda/3#1", *resolved);
+    REQUIRE(all);
+    return *all;
+  };
+  const std::vector<std::string> common{"fresh 0", "fresh 1", "fresh 2", "held-out, tiny values",
+    "held-out, large values", "held-out, constant rows", "held-out, rows with NaN"};
+  auto wanted = common;
+  wanted.insert(wanted.end(), {"neighbour M=65", "neighbour M=63"});
+  CHECK(labels(drawn("true")) == wanted);
+  wanted = common;
+  wanted.insert(wanted.end(), {"neighbour M=80", "neighbour M=48"});
+  CHECK(labels(drawn("M % 16 == 0")) == wanted);
+  CHECK(labels(drawn("M == 64")) == common);
+  // Another number of rows would be other code, which nobody has compiled.
+  CHECK(labels(drawn("true", R"({"ROWS":"M"})")) == common);
+  for (const auto& one : drawn("true")) {
+    CHECK(one.what.clock_shape == one.what.label.starts_with("fresh"));
+    CHECK(one.what.set.draw == "p/cuda/3#1");
+  }
+}
+
+TEST_CASE_FIXTURE(prepared_fixture, "each draw has values that no other one had") {
+  const auto target = make("{}", 64);
+  const auto candidate = claiming(*this, target, "true");
+  std::set<std::string> keys;
+  std::set<std::string> files;
+  size_t all = 0;
+  for (const char* draw : {"p/cuda/3#1", "p/cuda/3#2"}) {
+    const auto job = build_draw_job(context, target, draw, candidate);
+    REQUIRE_MESSAGE(job, (job ? "" : job.error().what));
+    CHECK(job->trace.empty());
+    for (const auto& work : job->workloads) {
+      ++all;
+      CHECK(work.patterns.empty());
+      keys.emplace(reinterpret_cast<const char*>(work.inputs[0].key.bytes.data()),
+        work.inputs[0].key.bytes.size());
+      files.insert(work.inputs[0].file);
+    }
+  }
+  CHECK(keys.size() == all);
+  CHECK(files.size() == all);
+}
+
+TEST_CASE_FIXTURE(prepared_fixture, "a case whose reference raises is left out, and it is told") {
+  const auto target = make("{}", 64);
+  const auto candidate = claiming(*this, target, "M == 64");
+  const std::string draw = "p/cuda/3#1";
+  REQUIRE(make_data_folders(context, target, draw));
+  const auto job = build_draw_job(context, target, draw, candidate);
+  REQUIRE(job);
+  child_result said;
+  said.end = child_end::done;
+  const auto last = job->workloads.back().uuid;
+  for (const auto& work : job->workloads) {
+    const bool fine = work.uuid != last;
+    if (fine)
+      std::ofstream{work.references[0].file} << "a reference";
+    const auto one = oracle_says({work.uuid,
+      fine ? verdict_status::passed : verdict_status::invalid_reference, "it raised", {}});
+    said.lines.push_back(one.lines[0]);
+  }
+  said.lines.push_back(oracle_says({"w", verdict_status::passed, "", {}}).lines[1]);
+  const auto made = finish_draw(context, target, draw, candidate, said, "0123456789abcdef");
+  REQUIRE_MESSAGE(made, (made ? "" : made.error().what));
+  CHECK(made->status == verdict_status::passed);
+  CHECK(made->workloads.at(0).sets == job->workloads.size() - 1);
+  CHECK(made->reason.find(last + ": it raised") != std::string::npos);
+  remove_draw(context, draw);
+  CHECK_FALSE(fs::exists(job->workloads[0].references[0].file));
+  const auto nothing = finish_draw(context, target, draw, candidate, said, "0123456789abcdef");
+  REQUIRE(nothing);
+  CHECK(nothing->status == verdict_status::not_checked);
 }
 
 TEST_CASE_FIXTURE(prepared_fixture, "numbers that an entry point returned reach the runs") {

@@ -457,3 +457,82 @@ TEST_CASE("the newest insights of each problem are restored, and broken ones are
   REQUIRE_FALSE(broken);
   CHECK(broken.error().what.find("data.lines") != std::string::npos);
 }
+
+namespace {
+
+/// A scorer's event about a search candidate of problem "a".
+event scored(const std::string& kind, uint32_t ordinal, uint64_t objective, json more = {}) {
+  json data{{"kind", ordinal == 0 ? "baseline" : "search"}, {"effort", "full"},
+    {"status", "PASSED"}, {"origin", "MEASURED"}, {"objective_ns", objective}, {"speedup", 1.0},
+    {"sol_score", 0.5}, {"floor_share", 0.5}, {"held_ns", 10}, {"workloads", json::array()}};
+  add_candidate(data, candidate("k" + std::to_string(ordinal)));
+  if (more.is_object())
+    data.update(more);
+  return {.kind = kind,
+    .problem = "a",
+    .attempt = "a/cuda/" + std::to_string(ordinal),
+    .candidate = "hash of k" + std::to_string(ordinal),
+    .data = text_of(data)};
+}
+
+} // namespace
+
+TEST_CASE("the incumbent is restored from promotions, and so is how many were tried") {
+  const auto restored_from = [](const std::vector<event>& scored_events) {
+    prepared_problem ready;
+    ready.problem = "a";
+    ready.status = verdict_status::passed;
+    std::vector<event> events{
+      {.seq = 1, .incarnation = 1, .kind = "run_started"}, prepared_event(ready)};
+    std::string given;
+    for (const auto& e : scored_events) {
+      if (e.attempt != given) {
+        planner_decision decision;
+        decision.work.id = *attempt_id_from(e.attempt);
+        decision.work.kind =
+          decision.work.id.ordinal == 0 ? attempt_kind::baseline : attempt_kind::search;
+        events.push_back(assigned_event(decision, "w"));
+      }
+      given = e.attempt;
+      events.push_back(e);
+      if (e.kind == "verdict")
+        events.push_back(finished_event(*summary_of_verdict(e), {}));
+    }
+    auto restored = restore_run(config_of("equal"), {{"a", {}}}, events);
+    REQUIRE_MESSAGE(restored, restored.error().what);
+    return restored->best.of({"a", "cuda", 0});
+  };
+  const json stays{{"promotion", true}, {"incumbent_stays", true}};
+  const json leads{{"promotion", true}, {"incumbent_stays", false}};
+  std::vector<event> events{
+    scored("verdict", 0, 1000), scored("screened", 1, 800), scored("verdict", 1, 990, stays)};
+  CHECK(restored_from(events).candidate.key == "k0");
+  CHECK(restored_from(events).tried == 2);
+  // Side by side it was faster, on a day when everything was slower.
+  events.push_back(scored("screened", 2, 900));
+  events.push_back(scored("verdict", 2, 1010, leads));
+  CHECK(restored_from(events).candidate.key == "k2");
+  CHECK(restored_from(events).objective_ns == 1010);
+  CHECK(restored_from(events).tried == 3);
+  events.push_back(scored("verdict", 3, 1100));
+  CHECK(restored_from(events).candidate.key == "k2");
+  CHECK(restored_from(events).tried == 4);
+}
+
+TEST_CASE("an attempt that was screened and has no verdict is cut off") {
+  world calm(2, 10'000);
+  auto cut = calm.events;
+  for (size_t i = cut.size(); i-- > 0;)
+    if (cut[i].kind == "verdict") {
+      cut[i].kind = "screened";
+      cut.resize(i + 1);
+      break;
+    }
+  const auto attempt = cut.back().attempt;
+  auto restored = restore_run(config_of("equal"), three_problems(), cut);
+  REQUIRE_MESSAGE(restored, restored.error().what);
+  size_t interrupted = 0;
+  for (const auto& e : restored->closing)
+    interrupted += e.kind == "attempt_interrupted" && e.attempt == attempt ? 1 : 0;
+  CHECK(interrupted == 1);
+}

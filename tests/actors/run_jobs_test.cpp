@@ -1,6 +1,6 @@
 #include "actors/run_jobs.hpp"
 
-#include "actors/data_files.hpp"
+#include "actors/input_cases.hpp"
 #include "protocol/child_answers.hpp"
 
 #include <doctest/doctest.h>
@@ -55,14 +55,12 @@ struct one_problem {
     REQUIRE_MESSAGE(made, (made ? "" : made.error().what));
     context->problems.emplace("scale", *made);
     context->device_model = "h200";
+    context->device_label = "mock:h200";
     context->facts = {132, 232448, 233472, 50 << 20, 90};
     context->check_elements_max = 100'000;
     for (const auto& w : made->workloads)
-      for (bool clock : {false, true}) {
-        auto file = input_file(*context, "scale", w.uuid, "x", clock);
-        fs::create_directories(file.parent_path());
-        std::ofstream{file} << std::string(clock ? 4096 : 1 << 20, 'x');
-      }
+      for (const auto& set : {data_set{}, clock_set()})
+        make_input(w.uuid, set, set == clock_set() ? 4096 : 1 << 20);
     request.attempt = {"scale", "cuda", 1};
     request.under.token = 9;
     propose(plan_text());
@@ -70,6 +68,14 @@ struct one_problem {
   ~one_problem() { fs::remove_all(folder); }
   one_problem(const one_problem&) = delete;
   one_problem& operator=(const one_problem&) = delete;
+
+  void make_input(const std::string& uuid, const data_set& set, size_t bytes = 1 << 20) {
+    auto file = input_file(*context, "scale", uuid, "x", set);
+    fs::create_directories(file.parent_path());
+    std::ofstream{file} << std::string(bytes, 'x');
+  }
+
+  result<run_job> job_of() { return build_run_job(*context, request, "mock:h200"); }
 
   /// The request is for this plan from now on, with every unit compiled.
   void propose(const std::string& plan) {
@@ -98,6 +104,15 @@ struct one_problem {
   }
 };
 
+void job_kind_is_accepted(const run_job& work) {
+  job what;
+  what.kind = job_kind::run;
+  what.nonce = nonce;
+  what.run = work;
+  auto read = job_from_json(to_json(what));
+  CHECK_MESSAGE(read, (read ? "" : read.error().what));
+}
+
 std::string line(const std::string& kind, ordered_json body) {
   ordered_json all{{"line", kind}, {"nonce", nonce}};
   for (auto& [key, value] : body.items())
@@ -113,6 +128,7 @@ workload_measurement ran(const std::string& uuid, bool shrunken) {
   w.samples_ns = {1200};
   w.bound = "dram";
   w.shrunken = shrunken;
+  w.written = {{0, "check"}};
   return w;
 }
 
@@ -209,7 +225,7 @@ TEST_SUITE_END();
 TEST_SUITE_BEGIN("run job");
 
 TEST_CASE_FIXTURE(one_problem, "a run job has a check and a clock run of every workload") {
-  auto job = build_run_job(*context, request);
+  auto job = job_of();
   REQUIRE_MESSAGE(job, (job ? "" : job.error().what));
   CHECK(job->device == "mock:h200");
   CHECK(job->instruction_limit == context->instruction_limit);
@@ -217,21 +233,130 @@ TEST_CASE_FIXTURE(one_problem, "a run job has a check and a clock run of every w
   CHECK(fs::exists(job->units[0].file));
   REQUIRE(job->workloads.size() == 2);
   const auto& large = job->workloads[1];
-  CHECK(large.has_check);
+  REQUIRE(large.cases.size() == 1);
   CHECK(large.has_clock);
   CHECK(large.shrunken);
-  const auto& in = large.check.buffers[0];
-  CHECK(in.file == input_file(*context, "scale", "large", "x", false).string());
+  const auto& in = large.cases[0].pass.buffers[0];
+  CHECK(in.file == input_file(*context, "scale", "large", "x", {}).string());
   CHECK(in.file_bytes == in.what.bytes);
   const auto& pattern = large.clock.buffers[0];
   CHECK(pattern.file_bytes == 4096);
   CHECK(pattern.what.bytes == 4096 * 64 * 4);
-  CHECK(large.check.buffers[1].file == output_file("large", "y"));
+  CHECK(large.cases[0].pass.buffers[1].file == output_file("large", "y"));
   CHECK(large.clock.buffers[1].file.empty());
 }
 
+TEST_CASE_FIXTURE(one_problem, "every set of the pool is a case with files of its own") {
+  context->rounds = 3;
+  for (const char* uuid : {"small", "large"})
+    for (const char* set : {"1", "2"})
+      make_input(uuid, {{}, set});
+  auto job = job_of();
+  REQUIRE_MESSAGE(job, (job ? "" : job.error().what));
+  const auto& small = job->workloads[0];
+  REQUIRE(small.cases.size() == 3);
+  CHECK(small.cases[2].label == "set 2");
+  CHECK(small.timed_on.empty()); // A model's clock has inputs of its own.
+  for (size_t buffer : {0, 1})
+    CHECK(small.cases[1].pass.buffers[buffer].file != small.cases[2].pass.buffers[buffer].file);
+  fs::remove(input_file(*context, "scale", "large", "x", {{}, "2"}));
+  auto lost = job_of();
+  REQUIRE_FALSE(lost);
+  CHECK(lost.error().code == errc::not_found);
+}
+
+TEST_CASE_FIXTURE(one_problem, "a real device times calls on the sets that have the true shapes") {
+  context->measured = true;
+  context->rounds = 2;
+  context->samples = 50;
+  context->flush = "clean";
+  for (const char* uuid : {"small", "large"})
+    make_input(uuid, {{}, "1"});
+  auto job = build_run_job(*context, request, "cuda:1");
+  REQUIRE_MESSAGE(job, (job ? "" : job.error().what));
+  CHECK(job->device == "cuda:1");
+  CHECK(job->samples == 50);
+  CHECK(job->timing.flush == "clean");
+  CHECK(job->timing.written_share > 0);
+  const auto& small = job->workloads[0];
+  CHECK(small.timed_on == std::vector<uint32_t>{0, 1});
+  CHECK(small.clock.buffers[0].file == small.cases[0].pass.buffers[0].file);
+  CHECK(job->workloads[1].shrunken);
+  CHECK(job->workloads[1].timed_on.empty());
+  job_kind_is_accepted(*job);
+  request.under.token = 10;
+  CHECK_FALSE(build_run_job(*context, request, "cuda:1")->timing.order == job->timing.order);
+}
+
+TEST_CASE_FIXTURE(
+  one_problem, "a promotion runs the cases of its draw, and the incumbent beside it") {
+  const std::string draw = "scale/cuda/1#1";
+  request.purpose = measure_purpose::promotion;
+  request.draw = draw;
+  auto resolved = resolve_candidate(*context, "scale", request.candidate);
+  REQUIRE(resolved);
+  const auto& of = context->problems.at("scale");
+  size_t made = 0;
+  for (const auto& work : of.workloads) {
+    auto cases = draw_cases(*context, of, work, draw, *resolved);
+    REQUIRE(cases);
+    for (const auto& one : *cases) {
+      make_input(work.uuid, one.what.set);
+      // The reference of one was not to be had.
+      if (one.what.label == "held-out, tiny values")
+        continue;
+      auto file = reference_file(*context, "scale", work.uuid, "y", one.what.set);
+      fs::create_directories(file.parent_path());
+      std::ofstream{file} << "a reference";
+      made += work.uuid == "small" ? 1 : 0;
+    }
+  }
+  const auto mine = request;
+  propose(plan_text(R"({"OLD":1})"));
+  const rival other{request.candidate, request.units};
+  request = mine;
+  request.against = other;
+  for (bool real : {false, true}) {
+    CAPTURE(real);
+    context->measured = real;
+    auto job = build_run_job(*context, request, real ? "cuda:0" : "mock:h200");
+    REQUIRE_MESSAGE(job, (job ? "" : job.error().what));
+    const auto& small = job->workloads[0];
+    CHECK(small.cases.size() == made);
+    CHECK(small.cases[0].label == "fresh 0");
+    CHECK(small.timed_on == (real ? std::vector<uint32_t>{0} : std::vector<uint32_t>{}));
+    REQUIRE(job->against.size() == 1);
+    CHECK(job->blocks > 0);
+    const auto& beside = job->against[0].workloads[0];
+    CHECK(beside.cases.size() == (real ? 1 : 0)); // Only what it is timed on.
+    CHECK(beside.clock.unit != small.clock.unit);
+    job_kind_is_accepted(*job);
+    judge_request judge;
+    judge.attempt = request.attempt;
+    judge.candidate = request.candidate;
+    judge.purpose = request.purpose;
+    judge.draw = draw;
+    judge.measured.output_folder = "/jobs/runner-1";
+    judge.measured.workloads = {ran("small", false)};
+    auto& written = judge.measured.workloads[0].written;
+    written.clear();
+    for (uint32_t i = 0; i < small.cases.size(); ++i)
+      written.push_back({i, "check"});
+    written.push_back({0, "timed 17"});
+    auto judged = build_judge_job(*context, judge);
+    REQUIRE_MESSAGE(judged, (judged ? "" : judged.error().what));
+    const auto& calls = judged->workloads[0].calls;
+    REQUIRE(calls.size() == made + 1);
+    CHECK(calls.back().label == "fresh 0, timed 17");
+    CHECK(calls.back().outputs[0].reference_file == calls.front().outputs[0].reference_file);
+    CHECK(calls.back().outputs[0].solution.file != calls.front().outputs[0].solution.file);
+    for (const auto& call : calls)
+      CHECK(call.nan_positions == (call.label == "held-out, rows with NaN"));
+  }
+}
+
 TEST_CASE_FIXTURE(one_problem, "the job is one that a child accepts") {
-  auto work = build_run_job(*context, request);
+  auto work = job_of();
   REQUIRE(work);
   job what;
   what.kind = job_kind::run;
@@ -242,11 +367,11 @@ TEST_CASE_FIXTURE(one_problem, "the job is one that a child accepts") {
 }
 
 TEST_CASE_FIXTURE(one_problem, "fill differs between attempts and is the same in a second run") {
-  auto first = build_run_job(*context, request);
+  auto first = job_of();
   request.under.token = 77;
-  auto again = build_run_job(*context, request);
+  auto again = job_of();
   request.attempt.ordinal = 2;
-  auto other = build_run_job(*context, request);
+  auto other = job_of();
   REQUIRE((first && again && other));
   CHECK(first->fill == again->fill);
   CHECK_FALSE(first->fill == other->fill);
@@ -255,17 +380,17 @@ TEST_CASE_FIXTURE(one_problem, "fill differs between attempts and is the same in
 TEST_CASE_FIXTURE(one_problem, "units that are missing or gone are named") {
   auto units = request.units;
   request.units.clear();
-  auto why = build_run_job(*context, request);
+  auto why = job_of();
   REQUIRE_FALSE(why);
   CHECK(why.error().code == errc::invalid_input);
   units[0].code.sha256 = std::string(64, 'a');
   request.units = units;
-  CHECK(build_run_job(*context, request).error().code == errc::not_found);
+  CHECK(job_of().error().code == errc::not_found);
 }
 
 TEST_CASE_FIXTURE(one_problem, "an input that nobody made is named") {
-  fs::remove(input_file(*context, "scale", "large", "x", true));
-  auto why = build_run_job(*context, request);
+  fs::remove(input_file(*context, "scale", "large", "x", clock_set()));
+  auto why = job_of();
   REQUIRE_FALSE(why);
   CHECK(why.error().code == errc::not_found);
   CHECK(why.error().what.find("workload large: input 'x'") != std::string::npos);
@@ -324,6 +449,14 @@ TEST_CASE_FIXTURE(one_problem, "an answer that is not plausible has measured not
   no_time.time_ns = 0;
   auto claims = ran("small", false);
   claims.status = verdict_status::incorrect_numerical;
+  auto unchecked = ran("small", false);
+  unchecked.written.clear();
+  auto twice = ran("small", false);
+  twice.written.push_back({0, "check"});
+  auto beyond = ran("small", false);
+  beyond.written.push_back({1, "timed 3"});
+  auto elsewhere = ran("small", false);
+  elsewhere.written.push_back({0, "timed ../../secret"});
   auto large = ran("large", true);
   const std::vector<std::pair<std::string, child_result>> lies = {
     {"one is missing", runner_says({large})},
@@ -331,6 +464,10 @@ TEST_CASE_FIXTURE(one_problem, "an answer that is not plausible has measured not
     {"one is unknown", runner_says({ran("small", false), large, ran("other", false)})},
     {"no time", runner_says({no_time, large})},
     {"a judge's status", runner_says({claims, large})},
+    {"no case was checked", runner_says({unchecked, large})},
+    {"a case was checked twice", runner_says({twice, large})},
+    {"there is no such case", runner_says({beyond, large})},
+    {"a file elsewhere", runner_says({elsewhere, large})},
     {"not shrunken", runner_says({ran("small", false), ran("large", false)})},
     {"nothing", runner_says({})},
   };
@@ -356,6 +493,7 @@ TEST_SUITE_BEGIN("judge job");
 TEST_CASE_FIXTURE(one_problem, "the judge gets the outputs of what ran to its end, at check size") {
   judge_request judge;
   judge.attempt = request.attempt;
+  judge.candidate = request.candidate;
   judge.measured.output_folder = "/jobs/runner-1";
   auto faulty = ran("small", false);
   faulty.status = verdict_status::runtime_error;
@@ -366,18 +504,20 @@ TEST_CASE_FIXTURE(one_problem, "the judge gets the outputs of what ran to its en
   const auto& w = job->workloads[0];
   CHECK(w.uuid == "large");
   CHECK(w.shrunken);
-  REQUIRE(w.outputs.size() == 1);
-  CHECK(w.outputs[0].solution.file == "/jobs/runner-1/" + output_file("large", "y"));
-  CHECK(w.outputs[0].reference_file == reference_file(*context, "scale", "large", "y").string());
+  REQUIRE(w.calls.at(0).outputs.size() == 1);
+  CHECK(w.calls.at(0).outputs[0].solution.file == "/jobs/runner-1/" + output_file("large", "y"));
+  CHECK(w.calls.at(0).outputs[0].reference_file
+    == reference_file(*context, "scale", "large", "y", {}).string());
   auto resolved = resolve_candidate(*context, "scale", request.candidate);
   REQUIRE(resolved);
-  CHECK(w.outputs[0].solution.bytes == resolved->workloads[1].check.buffers[1].bytes);
+  CHECK(w.calls.at(0).outputs[0].solution.bytes == resolved->workloads[1].check.buffers[1].bytes);
 }
 
 TEST_CASE_FIXTURE(
   one_problem, "a judge job without outputs or for an unknown workload is refused") {
   judge_request judge;
   judge.attempt = request.attempt;
+  judge.candidate = request.candidate;
   judge.measured.workloads = {ran("small", false)};
   CHECK(build_judge_job(*context, judge).error().code == errc::invalid_input);
   judge.measured.output_folder = "/jobs/runner-1";
@@ -412,7 +552,7 @@ TEST_SUITE_BEGIN("runner steps");
 
 TEST_CASE_FIXTURE(
   one_problem, "the folder of a job stays for the judge, and goes when there is none") {
-  auto steps = runner_steps(context);
+  auto steps = runner_steps(context, "mock:h200");
   auto child = steps.begin(request, 30s);
   REQUIRE_MESSAGE(child, (child ? "" : child.error().what));
   CHECK(child->deadline == 30s);
@@ -440,7 +580,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(
   one_problem, "a probe's command has a folder of its own for as long as it is kept") {
-  auto steps = runner_steps(context);
+  auto steps = runner_steps(context, "mock:h200");
   auto child = steps.command({"gristmill-runner", "--canary", "mock:h200"}, 7s);
   REQUIRE(child);
   CHECK(child->request.argv.at(1) == "--canary");
@@ -458,7 +598,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(one_problem, "a job that cannot be made leaves no folder behind") {
   request.units.clear();
-  CHECK_FALSE(runner_steps(context).begin(request, 30s));
+  CHECK_FALSE(runner_steps(context, "mock:h200").begin(request, 30s));
   CHECK_FALSE(fs::exists(context->jobs()));
 }
 
@@ -470,12 +610,12 @@ TEST_SUITE_BEGIN("probe");
 
 TEST_CASE_FIXTURE(one_problem, "a probe runs its workloads and no others, in the problem's order") {
   request.workloads = {"large"};
-  auto work = build_run_job(*context, request);
+  auto work = job_of();
   REQUIRE(work);
   REQUIRE(work->workloads.size() == 1);
   CHECK(work->workloads[0].uuid == "large");
   request.workloads = {"large", "small"};
-  work = build_run_job(*context, request);
+  work = job_of();
   REQUIRE(work);
   CHECK(work->workloads[0].uuid == "small");
   CHECK(work->workloads.size() == 2);
@@ -485,7 +625,7 @@ TEST_CASE_FIXTURE(one_problem, "a probe of a workload that the problem has not i
   for (std::vector<std::string> asked :
     {std::vector<std::string>{"lrage"}, std::vector<std::string>{"small", "small"}}) {
     request.workloads = asked;
-    auto why = build_run_job(*context, request);
+    auto why = job_of();
     REQUIRE_FALSE(why);
     CHECK(why.error().code == errc::invalid_input);
     CHECK(why.error().what.find(asked[0]) != std::string::npos);

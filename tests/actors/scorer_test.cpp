@@ -1,9 +1,11 @@
+#include "actors/input_cases.hpp"
 #include "actors/run_jobs.hpp"
 #include "actors/scorer.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/small_run.hpp"
 
 #include <doctest/doctest.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 using namespace gristmill;
@@ -36,7 +38,7 @@ struct one_scorer : actor_fixture {
     ready.status = verdict_status::passed;
     ready.has_bounds = run.context->bounds.has_value();
     for (auto uuid : {"even-4x8", "odd-3x5"})
-      ready.workloads.push_back({uuid, false, {}, 1'000, "stated"});
+      ready.workloads.push_back({uuid, false, {}, 1, "", 1'000, "stated"});
     tell(whom, ready);
   }
 
@@ -56,6 +58,7 @@ struct one_scorer : actor_fixture {
       w.time_ns = time_ns;
       w.bound = "dram";
       w.terms = {{"launch", static_cast<double>(time_ns) * 0.6}};
+      w.written = {{0, "check"}};
       out.measured.workloads.push_back(w);
     }
     return out;
@@ -312,4 +315,175 @@ TEST_CASE_FIXTURE(one_scorer, "the failure of the house is no feedback for anybo
   for (auto& w : broken.measured.workloads)
     w.status = verdict_status::infrastructure;
   CHECK(judged(broken).feedback.sha256.empty());
+}
+
+TEST_CASE_FIXTURE(
+  one_scorer, "what a verdict rests on is kept in the store, and named in the log") {
+  begin();
+  auto v = judged(about(attempt_kind::search, 4'000, 1));
+  auto text = run.context->blobs->get(v.evidence);
+  REQUIRE(text);
+  CHECK(text->find("gristmill.evidence/1") != std::string::npos);
+  CHECK(nlohmann::json::parse(journal->last("verdict").data).at("evidence") == v.evidence.sha256);
+}
+
+namespace {
+
+/// A scorer of a run with promotions.
+struct promoting : one_scorer {
+  promoting() {
+    auto other = std::make_shared<run_context>(*run.context);
+    other->promote = true;
+    run.context = other;
+    begin();
+    CHECK_FALSE(judged(screened("baseline", attempt_kind::baseline, 8'000, 1)).wants_promotion);
+  }
+
+  candidate_ref candidate(const std::string& key) {
+    auto stored = store_candidate(*run.context->blobs, "// " + key,
+      R"({"schema":"gristmill.plan/1","domain":"rows > 2 and rows < 5","variants":[{"steps":[
+        {"op":"launch","entry":"f","grid":[1,1,1],"block":[32,1,1],"args":["logits","probabilities"]}]}]})",
+      key, "", "");
+    REQUIRE(stored);
+    return *stored;
+  }
+
+  judge_request screened(
+    const std::string& key, attempt_kind kind, uint64_t time_ns, uint64_t token) {
+    auto out = about(kind, time_ns, token);
+    out.candidate = candidate(key);
+    out.attempt.ordinal = static_cast<uint32_t>(std::hash<std::string>{}(key) % 1000);
+    return out;
+  }
+
+  /// The promotion of a candidate that takes `ratio` of its rival's time in the blocks.
+  judge_request promoted(const std::string& key, uint64_t time_ns, uint64_t token,
+    const candidate_ref& rival_ref, double ratio) {
+    auto out = screened(key, attempt_kind::search, time_ns, token);
+    out.purpose = measure_purpose::promotion;
+    out.draw = to_string(out.attempt) + "#1";
+    out.against = rival{rival_ref, {}};
+    const auto& of = run.context->problems.at("softmax");
+    auto resolved = resolve_candidate(*run.context, "softmax", out.candidate);
+    REQUIRE_MESSAGE(resolved, (resolved ? "" : resolved.error().what));
+    for (auto& w : out.measured.workloads) {
+      w.written.clear();
+      for (const auto& work : of.workloads) {
+        if (work.uuid != w.uuid)
+          continue;
+        auto cases = draw_cases(*run.context, of, work, out.draw, *resolved);
+        REQUIRE(cases);
+        for (uint32_t i = 0; i < cases->size(); ++i) {
+          auto file =
+            reference_file(*run.context, "softmax", w.uuid, "probabilities", (*cases)[i].what.set);
+          std::filesystem::create_directories(file.parent_path());
+          std::ofstream{file} << "a reference";
+          w.written.push_back({i, "check"});
+        }
+      }
+      for (int i = 0; i < 4; ++i) {
+        const auto mine = static_cast<uint64_t>(ratio * 1e6) + static_cast<uint64_t>(i);
+        w.blocks.push_back({i % 2 == 1, i % 2 == 1 ? 1'000'000 : mine, 100, 50});
+        w.blocks.push_back({i % 2 == 0, i % 2 == 0 ? 1'000'000 : mine, 100, 50});
+      }
+    }
+    return out;
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(promoting, "who screens better than the incumbent wants a promotion against it") {
+  auto v = judged(screened("a", attempt_kind::search, 4'000, 2));
+  CHECK(v.wants_promotion);
+  REQUIRE(v.incumbent);
+  CHECK(v.incumbent->key == "baseline");
+  CHECK(journal->count("screened") == 1);
+  CHECK(journal->count("verdict") == 1); // The baseline's.
+  auto slower = judged(screened("b", attempt_kind::search, 9'000, 3));
+  CHECK_FALSE(slower.wants_promotion);
+  CHECK(journal->count("verdict") == 2);
+}
+
+TEST_CASE_FIXTURE(
+  promoting, "a gain that counts makes a new incumbent, by the promotion's own time") {
+  judged(screened("a", attempt_kind::search, 3'900, 2));
+  auto v = judged(promoted("a", 4'000, 3, candidate("baseline"), 0.5));
+  CHECK(v.status == verdict_status::passed);
+  CHECK_FALSE(v.wants_promotion);
+  CHECK_FALSE(v.incumbent_stays);
+  CHECK(v.objective_ns == 4'000);
+  auto data = nlohmann::json::parse(journal->last("verdict").data);
+  CHECK(data.at("promotion") == true);
+  CHECK(data.at("incumbent_stays") == false);
+  CHECK(data.at("incumbent") == candidate("baseline").hash);
+  CHECK(data.at("workloads").at(0).at("blocks").size() == 8);
+  CHECK_FALSE(data.at("compared").get<std::string>().empty());
+  // The next one has to be better than 4000 ns, and meets the new incumbent.
+  CHECK_FALSE(judged(screened("b", attempt_kind::search, 4'000, 4)).wants_promotion);
+  auto next = judged(screened("c", attempt_kind::search, 3'000, 5));
+  REQUIRE(next.incumbent);
+  CHECK(next.incumbent->key == "a");
+}
+
+TEST_CASE_FIXTURE(promoting, "a gain of less than one per cent does not replace the incumbent") {
+  judged(screened("a", attempt_kind::search, 7'900, 2));
+  auto v = judged(promoted("a", 7'900, 3, candidate("baseline"), 0.995));
+  CHECK(v.status == verdict_status::passed);
+  CHECK(v.incumbent_stays);
+  CHECK(v.reason.find("the incumbent stays: ") == 0);
+  CHECK(journal->last("verdict").reason == v.reason);
+  auto next = judged(screened("b", attempt_kind::search, 7'950, 4));
+  REQUIRE(next.incumbent);
+  CHECK(next.incumbent->key == "baseline");
+}
+
+TEST_CASE_FIXTURE(promoting, "who is wrong on held-out inputs is refused, and the case is named") {
+  judged(screened("a", attempt_kind::search, 4'000, 2));
+  manner.judge = verdict_status::incorrect_numerical;
+  auto v = judged(promoted("a", 4'000, 3, candidate("baseline"), 0.5));
+  CHECK(v.status == verdict_status::incorrect_numerical);
+  CHECK_FALSE(v.wants_promotion);
+  manner.judge = verdict_status::passed;
+  CHECK(judged(screened("b", attempt_kind::search, 7'000, 4)).incumbent->key == "baseline");
+}
+
+TEST_CASE_FIXTURE(promoting, "who was overtaken meets the one who did, or stays behind at once") {
+  judged(screened("a", attempt_kind::search, 4'000, 2));
+  judged(screened("b", attempt_kind::search, 5'000, 3));
+  judged(screened("c", attempt_kind::search, 2'000, 4));
+  judged(promoted("a", 4'000, 5, candidate("baseline"), 0.5));
+  auto slower = judged(promoted("b", 5'000, 6, candidate("baseline"), 0.6));
+  CHECK(slower.incumbent_stays);
+  CHECK(slower.reason.find("has become the incumbent meanwhile") != std::string::npos);
+  auto faster = judged(promoted("c", 2'000, 7, candidate("baseline"), 0.25));
+  CHECK(faster.wants_promotion);
+  CHECK(faster.incumbent->key == "a");
+  CHECK(journal->count("screened") == 4);
+}
+
+TEST_CASE_FIXTURE(promoting, "a promotion without blocks to read is the house's failure") {
+  judged(screened("a", attempt_kind::search, 4'000, 2));
+  auto what = promoted("a", 4'000, 3, candidate("baseline"), 0.5);
+  for (auto& w : what.measured.workloads)
+    w.blocks.clear();
+  CHECK(judged(what).status == verdict_status::infrastructure);
+  CHECK(journal->count("no_verdict") == 1);
+}
+
+TEST_CASE_FIXTURE(promoting, "a restored scorer knows the incumbent and how many were tried") {
+  scorer_config config;
+  config.context = run.context;
+  config.child_front = children.handle;
+  config.events = event_port{journal.handle, start};
+  config.best.of({"softmax", "cuda", 9}) = {candidate("restored"), 3'000, 12};
+  whom = spawn<scorer>(std::move(config));
+  prepared_problem ready;
+  ready.problem = "softmax";
+  ready.status = verdict_status::passed;
+  for (auto uuid : {"even-4x8", "odd-3x5"})
+    ready.workloads.push_back({uuid, false, {}, 1, "", 1'000, "stated"});
+  tell(whom, ready);
+  CHECK_FALSE(judged(screened("a", attempt_kind::search, 3'500, 2)).wants_promotion);
+  CHECK(judged(screened("b", attempt_kind::search, 2'500, 3)).incumbent->key == "restored");
 }

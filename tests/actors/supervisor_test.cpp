@@ -112,7 +112,7 @@ struct some_compiler final : member_of_run<compiler_actor::base> {
 struct some_oracle final : member_of_run<oracle_actor::base> {
   using member_of_run::member_of_run;
   behavior_type make_behavior() override {
-    return {[](const prepare_request&) { return prepared_problem{}; }};
+    return {[](const prepare_request&) { return prepared_problem{}; }, [](const draw_over&) {}};
   }
 };
 

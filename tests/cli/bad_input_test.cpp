@@ -110,7 +110,21 @@ TEST_CASE("an unreadable budget is answered with examples") {
 TEST_CASE("an unknown device names the nearest model") {
   refused({"run", "--gpus", "mock:h20"}, {"h20", "h200"});
   refused({"run", "--gpus", "mock:h200:0"}, {"0"});
-  refused({"run", "--gpus", "cuda:0"}, {"cuda"});
+  refused({"run", "--gpus", "cuda:x"}, {"cuda:x", "cuda:0, cuda:all or cuda:GPU-UUID"});
+  refused({"run", "--gpus", "cuda:0,mock:h200"}, {"one kind of device"});
+  if (std::filesystem::exists("/dev/nvidia0"))
+    MESSAGE("SKIPPED: there is a GPU here, so a run without a driver cannot be tried");
+  else
+    refused({"run", "--gpus", "cuda:0"}, {"--gpus cuda:0: "});
+}
+
+TEST_CASE("how candidates are checked and timed is looked at before the start") {
+  refused({"run", "--promote", "yes"}, {"--promote yes"});
+  refused({"run", "--flush", "official-ish"}, {"--flush official-ish", "did you mean `official`?"});
+  refused({"run", "--samples", "20"}, {"--samples", "real devices only"});
+  refused({"run", "--rounds", "0"}, {"--rounds", "0"});
+  refused({"run", "--rounds", "1000"}, {"--rounds", "100"});
+  refused({"run", "--check-elements", "-1"}, {"--check-elements", "-1"});
 }
 
 TEST_CASE("sleep devices and the sleep proposer go together only") {

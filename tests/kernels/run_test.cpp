@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
+#include <numbers>
 #include <string>
 
 using namespace gristmill;
@@ -237,6 +240,48 @@ TEST_CASE("a sample of each built-in's space computes what the reference says") 
       check_kernel(
         bench, one, kernel_at(*kernel, one.target.def, points[i]), works[i % works.size()]);
     }
+  }
+}
+
+TEST_CASE(
+  "the fast form of gelu is exact to the rounding of a 16-bit output, and plain is as ever") {
+  const char* source = std::getenv("GRISTMILL_SOURCE");
+  REQUIRE(source != nullptr);
+  auto target = load_problem(std::filesystem::path(source) / "examples/h200/gelu_bias");
+  REQUIRE_MESSAGE(target, (target ? "" : target.error().what));
+  target->workloads.resize(1);
+  target->workloads[0].axes = {{"rows", 16}, {"width", 512}};
+  const auto graph = parse_op_graph(target->graph_json);
+  REQUIRE(graph);
+  const auto kernel = fuse(*graph, target->def);
+  REQUIRE(kernel);
+  const auto facts = facts_of(*kernel, *target);
+  REQUIRE(facts);
+  auto point = first_point(feasible_points(*facts), *facts);
+  CHECK_FALSE(point.fast);
+  CHECK(kernel_at(*kernel, target->def, point).source.find("tanhf") != std::string::npos);
+  point.fast = true;
+  CHECK(is_feasible(point, *facts));
+  const auto fast = kernel_at(*kernel, target->def, point);
+  CHECK(fast.source.find("tanhf") == std::string::npos);
+  mock_bench bench;
+  if (!bench.is_ready())
+    return;
+  auto inputs = drawn_inputs(*target, target->workloads[0]);
+  // Far into both tails; still numbers of 16 bits.
+  for (float& x : inputs[0])
+    x *= 4;
+  inputs[0][0] = 0x1p100F;
+  inputs[0][1] = -65536;
+  inputs[0][2] = -256;
+  const auto got = bench.outputs(fast, *target, target->workloads[0], inputs);
+  for (size_t i = 0; i < got[0].size(); ++i) {
+    const double x = double(inputs[0][i]) + double(inputs[1][i % 512]);
+    const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+    const double wanted = x / (1 + std::exp(-2 * u));
+    CAPTURE(x);
+    REQUIRE(std::isfinite(got[0][i]));
+    CHECK(std::abs(double(got[0][i]) - wanted) <= std::abs(wanted) / 250 + 1e-30);
   }
 }
 

@@ -136,8 +136,8 @@ TEST_CASE_TEMPLATE("every message survives a round trip with every field set", T
   // measure
   compile_request, compiled_entry, compiled_unit, compiled_candidate, measure_request, time_term,
   workload_measurement, measurement, judge_request, refused_request, output_evaluation,
-  workload_evaluation, evaluation, finding, workload_verdict, verdict, prepare_request, axis_value,
-  prepared_workload, prepared_problem,
+  workload_evaluation, evaluation, finding, workload_verdict, verdict, prepare_request, draw_over,
+  axis_value, prepared_workload, prepared_problem,
   // child and journal
   child_request, child_cancel, device_quiet_query, device_quiet, child_result, event,
   journal_append, journal_ack,
@@ -171,7 +171,7 @@ TEST_CASE_TEMPLATE("what actors say to each other travels as a message of its re
   planner_query, planner_snapshot, propose_request, proposal, lease_request, lease_ticket,
   lease_command, lease_ack, lease_granted, lease_ended, lease_revoke, device_report, probe_order,
   broker_query, broker_snapshot, broker_command, compile_request, compiled_candidate,
-  measure_request, measurement, judge_request, refused_request, verdict, prepare_request,
+  measure_request, measurement, judge_request, refused_request, verdict, prepare_request, draw_over,
   prepared_problem, child_request, child_cancel, device_quiet_query, device_quiet, child_result,
   journal_append, journal_ack, plant_request, plant_reply, plant_withdrawal, plant_close,
   tool_question, tool_answer, tick, peer_restarted, start_working, run_ended) {

@@ -296,6 +296,10 @@ TEST_CASE_FIXTURE(planner_fixture, "the best passed candidate is the incumbent")
   auto wrong = summary(give(), attempt_outcome::judged, "wrong", 1);
   wrong.status = verdict_status::incorrect_numerical;
   CHECK_FALSE(mind->on_finished(wrong, 0ns).improved);
+  // Passed, and its promotion found no gain: the smaller time was luck.
+  auto lucky = summary(give(), attempt_outcome::judged, "lucky", 450);
+  lucky.incumbent_stays = true;
+  CHECK_FALSE(mind->on_finished(lucky, 0ns).improved);
   // Passed, but below its floor: it waits for an audit and leads nowhere.
   CHECK_FALSE(mind
                 ->on_finished(

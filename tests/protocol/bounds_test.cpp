@@ -45,7 +45,7 @@ TEST_CASE("a table without source, date or device is refused") {
   }
   CHECK(refusal(changed("/source", "")).find("source") != std::string::npos);
   CHECK(refusal(changed("/date", "yesterday")).find("YYYY-MM-DD") != std::string::npos);
-  CHECK(refusal(changed("/schema", "gristmill.bounds/3")).find("schema") != std::string::npos);
+  CHECK(refusal(changed("/schema", "gristmill.bounds/4")).find("schema") != std::string::npos);
 }
 
 TEST_CASE("times must be positive numbers and keys known") {

@@ -71,7 +71,7 @@ TEST_CASE("numbers of an entry point are bounded numbers") {
 
 TEST_CASE("what a runner answers survives the way to the parent") {
   workload_measurement sent{"w1", verdict_status::timeout, UINT64_MAX, {1, 2, 3},
-    {{"dram", 1.5}, {"l2", 0.0}}, "dram", true, "PTX line 7"};
+    {{"dram", 1.5}, {"l2", 0.0}}, "dram", true, "PTX line 7", {}, {}, {}};
   auto read = read_run_answers(
     lines_with({to_json(sent), to_json(finding{"changes_global", "w1", "byte 3", true})}), nonce);
   REQUIRE(read);
@@ -95,8 +95,9 @@ TEST_CASE("what a runner answers survives the way to the parent") {
 TEST_CASE("what a judge answers survives the way to the parent, infinite errors too") {
   output_evaluation output{"y", true, true, true, 4096, 17, 0.25,
     std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), true,
-    std::vector<uint32_t>(64, UINT32_MAX)};
-  workload_evaluation sent{"w1", verdict_status::incorrect_numerical, true, {output}, "why"};
+    std::vector<uint32_t>(64, UINT32_MAX), {7, 0, uint64_t{1} << 40}, 0.125};
+  workload_evaluation sent{
+    "w1", verdict_status::incorrect_numerical, true, {output}, 11, "set 3, timed 17", "why"};
   auto read = read_judge_answers(lines_with({to_json(sent)}), nonce);
   REQUIRE(read);
   REQUIRE(read->workloads.size() == 1);
@@ -118,6 +119,61 @@ TEST_CASE("what a judge answers survives the way to the parent, infinite errors 
   CHECK(std::isnan(static_cast<double>(seen.max_relative_error)));
   CHECK(seen.all_zero);
   CHECK(seen.miss_tiles == output.miss_tiles);
+  CHECK(seen.ulp_histogram == output.ulp_histogram);
+  CHECK(seen.relative_rms_error == f64(0.125));
+  CHECK(got.calls == 11);
+  CHECK(got.call == "set 3, timed 17");
+}
+
+TEST_CASE("how a real device was measured survives the way to the parent") {
+  workload_measurement sent;
+  sent.uuid = "w1";
+  sent.status = verdict_status::passed;
+  sent.time_ns = 5;
+  auto& how = sent.timing;
+  how.method = "cupti";
+  how.flush = "clean";
+  how.warm_up_calls = 9;
+  how.span_ns = {8, 9};
+  how.device_ns = {6, 7};
+  how.activities = {{"kernel", "f", {1, 2, 3}, {32, 1, 1}, 0}, {"memset", "", {}, {}, 64}};
+  how.taken_again = 1;
+  how.canary_khz_before = 1'980'000;
+  how.canary_khz_after = 1'979'000;
+  how.weather = {3, 1900, 1980, 3000, 3201, 650'000, 61, uint64_t{1} << 40, 1};
+  how.digested = 50;
+  how.digests_equal = 49;
+  how.written_out = 2;
+  sent.written = {{0, "check"}, {1, "timed 17"}};
+  sent.blocks = {{true, 100, 2, 25}, {false, 90, 1, 25}};
+  auto read = read_run_answers(lines_with({to_json(sent)}), nonce);
+  REQUIRE_MESSAGE(read, read.error().what);
+  const auto& got = read->workloads.at(0);
+  CHECK(got.timing.method == "cupti");
+  CHECK(got.timing.flush == "clean");
+  CHECK(got.timing.warm_up_calls == 9);
+  CHECK(got.timing.span_ns == how.span_ns);
+  CHECK(got.timing.device_ns == how.device_ns);
+  CHECK(got.timing.activities == how.activities);
+  CHECK(got.timing.taken_again == 1);
+  CHECK(got.timing.canary_khz_before == 1'980'000);
+  CHECK(got.timing.canary_khz_after == 1'979'000);
+  CHECK(got.timing.weather.readings == 3);
+  CHECK(got.timing.weather.memory_mhz_max == 3201);
+  CHECK(got.timing.weather.throttle_bits == uint64_t{1} << 40);
+  CHECK(got.timing.weather.foreign_processes == 1);
+  CHECK(got.timing.digested == 50);
+  CHECK(got.timing.digests_equal == 49);
+  CHECK(got.timing.written_out == 2);
+  REQUIRE(got.written.size() == 2);
+  CHECK(got.written[1].check == 1);
+  CHECK(got.written[1].call == "timed 17");
+  REQUIRE(got.blocks.size() == 2);
+  CHECK(got.blocks[0].rival);
+  CHECK(got.blocks[1].median_ns == 90);
+
+  how.digests_equal = 51; // More than were looked at.
+  CHECK_FALSE(read_run_answers(lines_with({to_json(sent)}), nonce));
 }
 
 TEST_CASE("answers without done are a failed child, and lines after it an error") {
@@ -134,7 +190,7 @@ TEST_CASE("answers without done are a failed child, and lines after it an error"
 }
 
 TEST_CASE("a sample of another shape is refused, and the message names the field") {
-  auto body = to_json(workload_evaluation{"w", verdict_status::passed, false, {}, ""});
+  auto body = to_json(workload_evaluation{"w", verdict_status::passed, false, {}, 0, {}, ""});
   REQUIRE(read_judge_answers(lines_with({body}), nonce));
   SUBCASE("unknown key") {
     body["extra"] = 1;

@@ -19,20 +19,28 @@ std::string refusal(const char* text) {
 
 TEST_CASE("devices are named by kind, model and count") {
   using kind = device_group::kind;
-  CHECK(
-    *parse_devices("mock:h200", models) == std::vector<device_group>{{kind::mock, "h200", 1, 0}});
+  CHECK(*parse_devices("mock:h200", models)
+    == std::vector<device_group>{{kind::mock, "h200", 1, 0, ""}});
   CHECK(*parse_devices("mock:h200:2,mock:l4,sleep:100ms:27", models)
-    == std::vector<device_group>{
-      {kind::mock, "h200", 2, 0}, {kind::mock, "l4", 1, 0}, {kind::sleep, "", 27, 100'000'000}});
+    == std::vector<device_group>{{kind::mock, "h200", 2, 0, ""}, {kind::mock, "l4", 1, 0, ""},
+      {kind::sleep, "", 27, 100'000'000, ""}});
   CHECK(parse_devices("sleep:2s", models)->at(0).count == 1);
 }
 
-TEST_CASE("a real GPU is refused by saying that this build has none") {
-  for (const char* text : {"cuda:0", "cuda:all", "cuda"}) {
+TEST_CASE(
+  "real GPUs are named by number, all together or by UUID; which there are is asked later") {
+  using kind = device_group::kind;
+  CHECK(*parse_devices("cuda:0,cuda:17", models)
+    == std::vector<device_group>{{kind::cuda, "", 1, 0, "0"}, {kind::cuda, "", 1, 0, "17"}});
+  CHECK(parse_devices("cuda:all", models)->at(0).which == "all");
+  CHECK(parse_devices("cuda:GPU-2ad4c1f0", models)->at(0).which == "GPU-2ad4c1f0");
+  for (const char* text :
+    {"cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0:2", "cuda:GPU-", "cuda:00000"}) {
+    CAPTURE(text);
     auto read = parse_devices(text, models);
     REQUIRE_FALSE(read);
-    CHECK(read.error().code == errc::unsupported);
-    CHECK(read.error().what.find("not in this build yet") != std::string::npos);
+    CHECK(read.error().code == errc::invalid_input);
+    CHECK(read.error().what.find("cuda:0, cuda:all or cuda:GPU-UUID") != std::string::npos);
   }
 }
 

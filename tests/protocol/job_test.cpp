@@ -51,23 +51,22 @@ job prepare_example() {
   work.uuid = "w1";
   work.axes = {{"M", 3}, {"K", 0}};
   work.scalars = {{"eps", {dtype::float32, 1e-5, 0, false}}, {"n", {dtype::int64, -7, -7, true}}};
-  work.inputs = {
-    {"x", "the input", dtype::bfloat16, {3, 8}, 48, key(1), "in/x.bin", 48, {}, {}, {}}};
+  work.inputs = {{"x", "the input", dtype::bfloat16, {3, 8}, 48, key(1), "in/x.bin", 48,
+    input_style::large, {}, {}, {}}};
   work.references = {{"y", dtype::float32, {3}, 12, "/refs/y.bin"}};
   work.patterns = {
-    {"x", "", dtype::bfloat16, {3000, 8}, 48000, key(2), "in/p.bin", 4096, {}, {}, {}}};
-  drawn_tensor blob{"i", "", dtype::int32, {3}, 12, key(3), "in/i.bin", 12, {}, {}, {}};
+    {"x", "", dtype::bfloat16, {3000, 8}, 48000, key(2), "in/p.bin", 4096, {}, {}, {}, {}}};
+  drawn_tensor blob{"i", "", dtype::int32, {3}, 12, key(3), "in/i.bin", 12, {}, {}, {}, {}};
   blob.source = tensor_source::safetensors;
   blob.blob_file = "/blobs/a.safetensors";
   blob.blob_key = "kv_indices";
-  drawn_tensor custom{"c", "", dtype::int8, {2}, 2, key(4), "in/c.bin", 2, {}, {}, {}};
+  drawn_tensor custom{"c", "", dtype::int8, {2}, 2, key(4), "in/c.bin", 2, {}, {}, {}, {}};
   custom.source = tensor_source::custom;
   work.inputs.push_back(blob);
   work.inputs.push_back(custom);
   entry_call call{work.axes, work.scalars, key(5), {{"c", dtype::int8, {2}, 2, "in/c.bin"}}, {}};
   call.numbers = {{"k", dtype::int32}};
   work.calls = {call, {{{"M", 3000}}, {}, key(6), {}, {}}};
-  prepare.held_out = true;
   prepare.workloads = {work};
   trace_set set{
     {{"M", 3}}, work.scalars, {{"x", dtype::bfloat16, {3, 8}}}, {{"y", dtype::float32, {3}}}};
@@ -141,14 +140,17 @@ job run_example() {
   in.steps = {launch, memset, copy};
   auto clock = in;
   clock.buffers[0].file_bytes = 64;
-  run.workloads = {{"w1", true, true, in, true, clock}, {"w2", false, true, in, false, {}}};
+  run.workloads = {{"w1", true, {{"set 0", in}, {"set 1", in}}, true, clock, {1, 0}},
+    {"w2", false, {{"set 0", in}}, false, {}, {}}};
+  run.timing = {"clean", 7, 8, false, 512, 3, key(5)};
   return what;
 }
 
 job judge_example() {
   auto what = of_kind(job_kind::judge);
   tolerance allowed{1e-3, 2e-3, 0.5, 0.25, true};
-  what.judge.workloads = {{"w1", true, allowed, {{{"y", dtype::int8, {5}, 5, "y.bin"}, "ref.bin"}}},
+  what.judge.workloads = {
+    {"w1", true, allowed, {{"set 0", true, {{{"y", dtype::int8, {5}, 5, "y.bin"}, "ref.bin"}}}}},
     {"w2", false, {}, {}}};
   return what;
 }
@@ -212,7 +214,6 @@ TEST_CASE("a prepare job survives the way to the child") {
   CHECK(work.calls[0].tensors[0].file == "in/c.bin");
   CHECK(work.calls[0].numbers == std::vector<custom_number>{{"k", dtype::int32}});
   CHECK(work.calls[1].axes == axis_values{{"M", 3000}});
-  CHECK(got.held_out);
   CHECK(work.inputs[0].name == "x");
   CHECK(work.inputs[0].description == "the input");
   CHECK(work.inputs[0].type == dtype::bfloat16);
@@ -246,23 +247,64 @@ TEST_CASE("a run job survives the way to the child") {
   REQUIRE(got.units[0].entries.size() == 1);
   CHECK(got.units[0].entries[0].expression == "f<1>");
   CHECK(got.units[0].entries[0].symbol == "_Z1f");
+  CHECK(got.timing.flush == "clean");
+  CHECK(got.timing.warm_up_ns == 7);
+  CHECK(got.timing.limit_ns == 8);
+  CHECK_FALSE(got.timing.trace);
+  CHECK(got.timing.written_share == 512);
+  CHECK(got.timing.written_max == 3);
+  CHECK(got.timing.order == key(5));
+  CHECK(got.against.empty());
   REQUIRE(got.workloads.size() == 2);
+  CHECK(got.workloads[0].timed_on == std::vector<uint32_t>{1, 0});
   CHECK(got.workloads[0].uuid == "w1");
   CHECK(got.workloads[0].shrunken);
   CHECK(got.workloads[0].has_clock);
   CHECK_FALSE(got.workloads[1].has_clock);
   for (size_t i = 0; i < 2; ++i) {
-    const auto& pass = got.workloads[i].check;
+    const auto& pass = got.workloads[i].cases.at(0).pass;
     CHECK(pass.unit == "unit");
     REQUIRE(pass.buffers.size() == 3);
     for (size_t k = 0; k < 3; ++k) {
-      CHECK(pass.buffers[k].what == sent.workloads[i].check.buffers[k].what);
-      CHECK(pass.buffers[k].file == sent.workloads[i].check.buffers[k].file);
-      CHECK(pass.buffers[k].file_bytes == sent.workloads[i].check.buffers[k].file_bytes);
+      CHECK(pass.buffers[k].what == sent.workloads[i].cases.at(0).pass.buffers[k].what);
+      CHECK(pass.buffers[k].file == sent.workloads[i].cases.at(0).pass.buffers[k].file);
+      CHECK(pass.buffers[k].file_bytes == sent.workloads[i].cases.at(0).pass.buffers[k].file_bytes);
     }
-    CHECK(pass.steps == sent.workloads[i].check.steps);
+    CHECK(pass.steps == sent.workloads[i].cases.at(0).pass.steps);
   }
   CHECK(got.workloads[0].clock.buffers[0].file_bytes == 64);
+}
+
+TEST_CASE("a job with an incumbent to compare with survives the way to the child") {
+  auto what = run_example();
+  auto other = what.run;
+  other.units[0].file = "other.ptx";
+  what.run.against = {other};
+  what.run.blocks = 6;
+  auto read = job_from_json(to_json(what));
+  REQUIRE_MESSAGE(read, read.error().what);
+  REQUIRE(read->run.against.size() == 1);
+  CHECK(read->run.blocks == 6);
+  CHECK(read->run.against[0].units[0].file == "other.ptx");
+  what.run.against[0].workloads.pop_back();
+  read = job_from_json(to_json(what));
+  REQUIRE_FALSE(read);
+  CHECK(read.error().what.find("its workloads are not the same") != std::string::npos);
+}
+
+TEST_CASE("a timed call is the clock's call on the buffers of a case") {
+  auto what = run_example();
+  what.run.workloads[0].timed_on = {2};
+  CHECK(job_from_json(to_json(what)).error().what.find("there is no case 2") != std::string::npos);
+  what.run.workloads[0].timed_on = {1};
+  what.run.workloads[0].cases[1].pass.steps.pop_back();
+  CHECK(job_from_json(to_json(what)).error().what.find("case 1 is not the clock's call")
+    != std::string::npos);
+}
+
+TEST_CASE("an output of a timed call is written beside that of the check") {
+  CHECK(written_file("y.out.bin", "check") == "y.out.bin");
+  CHECK(written_file("y.out.bin", "timed 17") == "y.out.bin.timed-17");
 }
 
 TEST_CASE("a judge job survives the way to the child") {
@@ -274,12 +316,13 @@ TEST_CASE("a judge job survives the way to the child") {
   CHECK(got[0].shrunken);
   CHECK(got[0].allowed == judge_example().judge.workloads[0].allowed);
   CHECK(got[1].allowed == tolerance{});
-  REQUIRE(got[0].outputs.size() == 1);
-  CHECK(got[0].outputs[0].solution.name == "y");
-  CHECK(got[0].outputs[0].solution.type == dtype::int8);
-  CHECK(got[0].outputs[0].solution.bytes == 5);
-  CHECK(got[0].outputs[0].solution.file == "y.bin");
-  CHECK(got[0].outputs[0].reference_file == "ref.bin");
+  CHECK(got[0].calls.at(0).nan_positions);
+  REQUIRE(got[0].calls.at(0).outputs.size() == 1);
+  CHECK(got[0].calls.at(0).outputs[0].solution.name == "y");
+  CHECK(got[0].calls.at(0).outputs[0].solution.type == dtype::int8);
+  CHECK(got[0].calls.at(0).outputs[0].solution.bytes == 5);
+  CHECK(got[0].calls.at(0).outputs[0].solution.file == "y.bin");
+  CHECK(got[0].calls.at(0).outputs[0].reference_file == "ref.bin");
 }
 
 TEST_CASE("a text that is no job is refused") {
@@ -314,7 +357,9 @@ TEST_CASE("a job is strict about its frame") {
 
 TEST_CASE("a run job points at nothing that is not there") {
   const auto good = run_example();
-  auto check = [](ordered_json& j) -> ordered_json& { return j["run"]["workloads"][0]["check"]; };
+  auto check = [](ordered_json& j) -> ordered_json& {
+    return j["run"]["workloads"][0]["cases"][0]["pass"];
+  };
   auto step = [&](ordered_json& j, size_t i) -> ordered_json& { return check(j)["steps"][i]; };
   refused(
     good, [&](auto& j) { check(j)["unit"] = "other"; }, "other");
@@ -369,7 +414,7 @@ TEST_CASE("a run job points at nothing that is not there") {
 TEST_CASE("a run job's buffers fit their shapes and roles") {
   const auto good = run_example();
   auto buffer = [](ordered_json& j, size_t i) -> ordered_json& {
-    return j["run"]["workloads"][0]["check"]["buffers"][i];
+    return j["run"]["workloads"][0]["cases"][0]["pass"]["buffers"][i];
   };
   refused(
     good, [&](auto& j) { buffer(j, 0)["bytes"] = 127; }, "bytes");

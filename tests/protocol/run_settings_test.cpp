@@ -24,6 +24,11 @@ run_settings all_different() {
   s.lease_policy = "stride";
   s.oracle = "torch";
   s.python = "/opt/tab\there/python\n3";
+  s.rounds = 7;
+  s.check_elements = 1234;
+  s.promote = "on";
+  s.samples = 21;
+  s.flush = "clean";
   return s;
 }
 
@@ -42,6 +47,11 @@ void check_equal(const run_settings& a, const run_settings& b) {
   CHECK(a.lease_policy == b.lease_policy);
   CHECK(a.oracle == b.oracle);
   CHECK(a.python == b.python);
+  CHECK(a.rounds == b.rounds);
+  CHECK(a.check_elements == b.check_elements);
+  CHECK(a.promote == b.promote);
+  CHECK(a.samples == b.samples);
+  CHECK(a.flush == b.flush);
 }
 
 run_settings read(const std::string& text, run_settings base = {}) {
@@ -191,6 +201,7 @@ TEST_CASE("what is written is read back as it was") {
   check_equal(read(to_toml(run_settings{}), all_different()), [] {
     auto s = run_settings{};
     s.seed = 42; // A setting that was not given is not written.
+    s.check_elements = 1234;
     return s;
   }());
 }

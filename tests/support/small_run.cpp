@@ -73,6 +73,10 @@ void add_run(const run_job& work, const child_manner& manner, ordered_json& all)
       m.samples_ns = {manner.time_ns};
       m.terms = {{"dram", static_cast<double>(manner.time_ns)}};
       m.bound = "dram";
+      for (uint32_t i = 0; i < w.cases.size(); ++i)
+        m.written.push_back({i, "check"});
+      if (!work.against.empty())
+        m.blocks = {{false, manner.time_ns, 0, 1}, {true, manner.rival_ns, 0, 1}};
     } else {
       m.detail = "it did not end well";
     }
@@ -85,8 +89,10 @@ void add_judge(const judge_job& work, verdict_status status, ordered_json& all) 
     workload_evaluation e;
     e.uuid = w.uuid;
     e.status = status;
+    e.call = w.calls.at(0).label;
     e.shrunken = w.shrunken;
-    for (const auto& o : w.outputs) {
+    e.calls = static_cast<uint32_t>(w.calls.size());
+    for (const auto& o : w.calls.at(0).outputs) {
       output_evaluation one;
       one.output = o.solution.name;
       one.passed = status == verdict_status::passed;
@@ -114,6 +120,7 @@ small_run::small_run(const std::vector<std::string>& problems) {
   made->secret.fill(7);
   made->seed = 1;
   made->device_model = "h200";
+  made->device_label = "mock:h200";
   made->facts = {132, 232448, 233472, uint64_t{50} << 20, 90};
   made->floor_bytes_per_second = 4'800'000'000'000;
   made->floor_flops_per_second = 67'000'000'000'000;

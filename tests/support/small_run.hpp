@@ -28,6 +28,8 @@ struct child_manner {
   verdict_status prepare = verdict_status::passed;
   /// Time that the runner tells for each workload.
   uint64_t time_ns = 50'000;
+  /// The same for the incumbent that a promotion is compared with.
+  uint64_t rival_ns = 60'000;
 };
 
 /// Does a child's work as its job.json says, with content that means nothing, and answers with the

@@ -89,7 +89,7 @@ TEST_CASE(
   "held-out distributions are standard except where the standard ones are constant or known") {
   const auto held_out = [](std::string_view name, std::vector<int64_t> shape = {8, 8},
                           dtype type = dtype::bfloat16) {
-    return choose_held_out_distribution(name, "", type, shape, "");
+    return choose_distribution_in(input_style::held_out, name, "", type, shape, "");
   };
   CHECK(held_out("norm_weight") == input_distribution{distribution::uniform_range, 0.5, 1.5});
   CHECK(held_out("norm_bias") == input_distribution{distribution::uniform_range, -0.5, 0.5});
@@ -99,4 +99,23 @@ TEST_CASE(
   for (const char* name :
     {"x", "weight", "cos", "x_rstd", "A", "A_log", "A_cumsum", "attn_weights"})
     CHECK(held_out(name) == choose_distribution(name, "", dtype::bfloat16, {8, 8}, ""));
+  CHECK(held_out("page_table", {8}, dtype::int32)
+    == input_distribution{distribution::zipf_int, -1024, 1023});
+}
+
+TEST_CASE("a style changes plain normals, and keeps the other held-out forms") {
+  const auto kind_in = [](input_style style, std::string_view name, dtype type) {
+    return choose_distribution_in(style, name, "", type, {8, 8}, "").kind;
+  };
+  for (auto [style, kind] : {std::pair{input_style::tiny, distribution::stretched_normal},
+         std::pair{input_style::large, distribution::stretched_normal},
+         std::pair{input_style::constant_rows, distribution::constant_rows},
+         std::pair{input_style::nan_rows, distribution::nan_rows}}) {
+    CAPTURE(to_string(style));
+    CHECK(kind_in(style, "x", dtype::bfloat16) == kind);
+    CHECK(kind_in(style, "x", dtype::float8_e4m3fn) == distribution::clamped_normal);
+    CHECK(kind_in(style, "weight", dtype::float32) == distribution::scaled_normal);
+    CHECK(kind_in(style, "norm_weight", dtype::float32) == distribution::uniform_range);
+  }
+  CHECK(kind_in(input_style::standard, "norm_weight", dtype::float32) == distribution::ones);
 }

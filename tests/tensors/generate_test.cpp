@@ -45,7 +45,9 @@ constexpr distribution all_kinds[] = {distribution::normal, distribution::unifor
   distribution::scaled_normal, distribution::clamped_normal, distribution::fp4_normal};
 
 /// Those of the held-out set only: apart, because the digest below is of the others.
-constexpr distribution held_out_kinds[] = {distribution::scattered_mask, distribution::mostly_ones};
+constexpr distribution held_out_kinds[] = {distribution::scattered_mask, distribution::mostly_ones,
+  distribution::zipf_int, distribution::stretched_normal, distribution::constant_rows,
+  distribution::nan_rows};
 
 } // namespace
 
@@ -214,6 +216,40 @@ TEST_CASE("the held-out binary mask is 1 three times of four") {
     ones += x;
   }
   CHECK(ones / 1e4 == doctest::Approx(0.75).epsilon(0.02));
+}
+
+TEST_CASE("Zipf's integers stay in their range, and the lowest is the most frequent") {
+  const auto values = values_of({distribution::zipf_int, 10, 109}, dtype::int32, {20'000});
+  std::vector<int> counts(100);
+  for (float x : values) {
+    REQUIRE((x >= 10 && x <= 109));
+    ++counts[static_cast<size_t>(x) - 10];
+  }
+  // A chance of about ln((k + 1) / k) / ln(101) for the k-th.
+  CHECK(counts[0] == doctest::Approx(20'000 * 0.1502).epsilon(0.06));
+  CHECK(counts[1] == doctest::Approx(20'000 * 0.0879).epsilon(0.08));
+  CHECK(std::accumulate(counts.begin() + 50, counts.end(), 0) > 1500);
+}
+
+TEST_CASE("rows without spread, rows with a NaN and stretched values are what their names say") {
+  const auto flat = values_of({distribution::constant_rows, 0, 0}, dtype::float32, {16, 40});
+  std::set<float> seen;
+  for (size_t row = 0; row < 16; ++row) {
+    seen.insert(flat[row * 40]);
+    for (size_t i = 0; i < 40; ++i)
+      CHECK(flat[row * 40 + i] == flat[row * 40]);
+  }
+  CHECK(seen.size() == 16);
+  const auto holed = values_of({distribution::nan_rows, 0, 0}, dtype::bfloat16, {17, 40});
+  for (size_t row = 0; row < 17; ++row) {
+    const auto begin = holed.begin() + static_cast<std::ptrdiff_t>(row * 40);
+    CHECK(std::count_if(begin, begin + 40, [](float x) { return std::isnan(x); })
+      == (row % 8 == 0 ? 1 : 0));
+  }
+  const auto plain = values_of({distribution::normal, 0, 0}, dtype::float32, {1000});
+  auto stretched = values_of({distribution::stretched_normal, 32, 0}, dtype::float32, {1000});
+  for (size_t i = 0; i < plain.size(); ++i)
+    CHECK(stretched[i] == doctest::Approx(32 * plain[i]));
 }
 
 TEST_CASE("a number is the only element of a 0-dimensional tensor, exact for integers") {

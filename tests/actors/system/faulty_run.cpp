@@ -2,7 +2,7 @@
 
 #include "actors/compiler.hpp"
 #include "actors/gpu_lease.hpp"
-#include "actors/gpu_mock.hpp"
+#include "actors/gpu_executor.hpp"
 #include "actors/journal.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
@@ -209,7 +209,7 @@ struct faulty_run : actor_fixture {
       return system.spawn<planner>(std::move(config), std::move(*mind));
     };
     make.gpu = [this](caf::actor_system& system, const run_peers& peers, uint32_t index) {
-      gpu_mock_config config;
+      gpu_executor_config config;
       config.gpu = index;
       config.name = gpu_name(index);
       config.model = "h200";
@@ -218,8 +218,8 @@ struct faulty_run : actor_fixture {
       config.broker = peers.lease;
       config.child_front = peers.child_front;
       config.events = peers.events;
-      config.steps = runner_steps(context);
-      return remembered("gpu", system.spawn<gpu_mock>(std::move(config)));
+      config.steps = runner_steps(context, "mock:" + context->device_model);
+      return remembered("gpu", system.spawn<gpu_executor>(std::move(config)));
     };
     make.proposer = [this](caf::actor_system& system, const run_peers&, uint32_t) {
       return remembered("proposer", system.spawn<template_proposer>(context));

@@ -4,7 +4,7 @@
 // lost lease is scored, no device is lost for good, and whoever waits is served or told.
 
 #include "actors/gpu_lease.hpp"
-#include "actors/gpu_mock.hpp"
+#include "actors/gpu_executor.hpp"
 #include "tests/actors/system/lease_relay.hpp"
 #include "tests/actors/system/schedule_script.hpp"
 #include "tests/support/scripted_probe.hpp"
@@ -171,7 +171,7 @@ struct schedule : actor_fixture {
   }
 
   void start_gpu(size_t index) {
-    gpu_mock_config settings;
+    gpu_executor_config settings;
     settings.gpu = static_cast<uint32_t>(index);
     settings.name = name_of(index);
     settings.model = "h200";
@@ -208,7 +208,7 @@ struct schedule : actor_fixture {
       made.request.deadline = deadline;
       return result<probe_child>{made};
     };
-    gpus[index] = spawn<gpu_mock>(std::move(settings));
+    gpus[index] = spawn<gpu_executor>(std::move(settings));
     links[index]->executor = gpus[index];
     settle();
   }

@@ -116,6 +116,21 @@ std::vector<ordered_json> child_fixture::lines_of(
   return bodies;
 }
 
+std::vector<int> processes_with(const std::string& argument) {
+  std::vector<int> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc", error);
+       !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const auto name = at->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    auto line = read_whole_file("/proc/" + name + "/cmdline", 1 << 20);
+    if (line && line->find(argument) != std::string::npos && !is_dead(std::stoi(name)))
+      found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
 bool is_dead(int pid) {
   auto text = read_whole_file(fmt::format("/proc/{}/stat", pid), 4096);
   if (!text)

@@ -54,6 +54,9 @@ private:
 std::string program_folder();
 std::string fake_child_program();
 
+/// Processes of this machine with that text among their arguments.
+std::vector<int> processes_with(const std::string& argument);
+
 /// True when the process is gone or only its entry is left.
 bool is_dead(int pid);
 /// Waits for that, bounded by the time.

@@ -3,6 +3,8 @@
 #include "gpu/children/job_directory.hpp"
 #include "protocol/child_channel.hpp"
 #include "protocol/child_program.hpp"
+#include "protocol/json_document.hpp"
+#include "tests/gpu/children/escapes.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -151,6 +153,18 @@ int main(int argc, char** argv) {
     to.sample(surroundings());
   if (mode == "leaves_process")
     to.sample({{"left", start_leftover()}, {"pid", getpid()}});
+  if (mode == "escapes")
+    to.sample(try_escapes(ordered_json::parse(argv[3])));
+  if (mode == "forks") {
+    to.sample({{"made", fill_with_processes(20'000)}});
+    wait_for_ever();
+  }
+  if (mode == "fills") {
+    to.sample({{"can_reserve", fill_with_files(uint64_t{4} << 30)}});
+    wait_for_ever();
+  }
+  if (mode == "leaves_daemon")
+    leave_daemon();
   if (mode == "with_helper") {
     start_helper();
     if (auto file = fopen("ready", "w"))

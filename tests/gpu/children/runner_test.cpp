@@ -1,4 +1,5 @@
 #include "protocol/child_answers.hpp"
+#include "protocol/device_description.hpp"
 #include "tensors/tensor_file.hpp"
 #include "tests/gpu/children/child_fixture.hpp"
 
@@ -172,8 +173,7 @@ struct runner_fixture : child_fixture {
   run_workload& add(const std::string& entry, bool clock = false) {
     run_workload work;
     work.uuid = entry;
-    work.has_check = true;
-    work.check = pass_of(entry, entry + ".out");
+    work.cases.push_back({"set 0", pass_of(entry, entry + ".out")});
     work.has_clock = clock;
     if (clock)
       work.clock = pass_of(entry, "");
@@ -270,7 +270,7 @@ TEST_CASE_FIXTURE(runner_fixture, "a kernel that does not end is a TIMEOUT") {
 TEST_CASE_FIXTURE(runner_fixture, "a kernel that leaves something in a global is found out") {
   add("remembers");
   const auto found = run_all();
-  REQUIRE(found.findings.size() == 1);
+  REQUIRE(found.findings.size() == 2); // It writes no output either.
   CHECK(found.findings[0].rule == "changes_global");
   CHECK(found.findings[0].workload == "remembers");
   CHECK(found.findings[0].fatal);
@@ -279,7 +279,11 @@ TEST_CASE_FIXTURE(runner_fixture, "a kernel that leaves something in a global is
 TEST_CASE_FIXTURE(
   runner_fixture, "an output that no kernel writes holds neither zeros nor an answer") {
   add("nothing");
-  run_all();
+  const auto found = run_all();
+  REQUIRE(found.findings.size() == 1);
+  CHECK(found.findings[0].rule == "unwritten_output");
+  CHECK(found.findings[0].fatal);
+  CHECK(found.findings[0].detail.find("512 bytes from byte 0") != std::string::npos);
   const auto values = output("nothing");
   CHECK(std::count(values.begin(), values.end(), 0.0F) < 8);
   int answers = 0;
@@ -291,7 +295,7 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(runner_fixture, "restored scratch must be zero after the call") {
   for (const bool restores : {true, false}) {
     CAPTURE(restores);
-    auto& in = add("nothing").check;
+    auto& in = add("nothing").cases[0].pass;
     in.buffers.push_back(
       make_run_buffer(buffer(resolved_buffer::role::scratch, "lock", "restored"), "", 0));
     resolved_step dirty;
@@ -311,7 +315,7 @@ TEST_CASE_FIXTURE(runner_fixture, "restored scratch must be zero after the call"
 TEST_CASE_FIXTURE(runner_fixture, "scratch begins undefined or zero as declared") {
   for (const char* init : {"undefined", "zero", "restored"}) {
     CAPTURE(init);
-    auto& in = add("nothing").check;
+    auto& in = add("nothing").cases[0].pass;
     in.buffers.push_back(make_run_buffer(buffer(resolved_buffer::role::scratch, "s", init), "", 0));
     resolved_step copy;
     copy.what = resolved_step::op::copy;
@@ -342,19 +346,19 @@ TEST_CASE_FIXTURE(runner_fixture, "the clock runs on a pattern that stands for t
 }
 
 TEST_CASE_FIXTURE(runner_fixture, "arguments that do not fit the entry are the candidate's error") {
-  add("doubled").check.steps[0].args.pop_back();
+  add("doubled").cases[0].pass.steps[0].args.pop_back();
   const auto found = run_all();
   CHECK(found.workloads[0].status == verdict_status::runtime_error);
   CHECK(found.workloads[0].detail.find("16 bytes of arguments") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(runner_fixture, "an input file that is missing is infrastructure") {
-  add("doubled").check.buffers[0].file = "nowhere.bin";
+  add("doubled").cases[0].pass.buffers[0].file = "nowhere.bin";
   CHECK(run_all().workloads[0].status == verdict_status::infrastructure);
 }
 
 TEST_CASE_FIXTURE(runner_fixture, "an empty buffer is a null pointer and an empty file") {
-  auto& in = add("nothing").check;
+  auto& in = add("nothing").cases[0].pass;
   in.buffers[1].what.shape = {0};
   in.buffers[1].what.bytes = 0;
   CHECK(run_all().workloads[0].status == verdict_status::passed);
@@ -376,6 +380,114 @@ TEST_CASE_FIXTURE(
     add("talks");
   CHECK(run_all().workloads.size() == 61);
   CHECK(answer.log.find("(more was printed, which is not kept)") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(
+  runner_fixture, "blocks of both sides run in processes of their own, in an order that is drawn") {
+  add("doubled", true);
+  what.run.samples = 5;
+  auto rival = what.run;
+  rival.workloads[0].cases.clear();
+  what.run.against = {rival};
+  what.run.blocks = 4;
+  const auto found = run_all();
+  REQUIRE(found.workloads.size() == 1);
+  const auto& measured = found.workloads[0];
+  CHECK_MESSAGE(measured.status == verdict_status::passed, measured.detail);
+  CHECK(output("doubled")[3] == 6);
+  REQUIRE(measured.written.size() == 1);
+  CHECK(measured.written[0].call == "check");
+  REQUIRE(measured.blocks.size() == 8);
+  size_t rivals = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    CHECK(measured.blocks[i].median_ns == measured.time_ns); // A modelled clock is always equal.
+    CHECK(measured.blocks[i].mad_ns == 0);
+    CHECK(measured.blocks[i].samples == 2);
+    rivals += measured.blocks[i].rival ? 1 : 0;
+  }
+  CHECK(rivals == 4);
+  for (size_t i = 0; i < 8; i += 4) {
+    CHECK(measured.blocks[i].rival == measured.blocks[i + 3].rival);
+    CHECK(measured.blocks[i].rival != measured.blocks[i + 1].rival);
+  }
+  CHECK(measured.samples_ns.size() == 8);
+  CHECK_FALSE(measured.terms.empty());
+  // Nothing of the blocks is left for the judge to stumble over.
+  for (const auto& each : std::filesystem::directory_iterator(folder.path()))
+    CHECK_FALSE(each.is_directory());
+}
+
+TEST_CASE_FIXTURE(
+  runner_fixture, "what breaks the candidate is its own, what breaks the incumbent is ours") {
+  add("doubled", true);
+  auto rival = what.run;
+  rival.workloads[0].cases.clear();
+  what.run.blocks = 2;
+  SUBCASE("the incumbent faults") {
+    rival.workloads[0].clock = pass_of("beyond", "");
+    what.run.against = {rival};
+    const auto measured = run_all().workloads[0];
+    CHECK(measured.status == verdict_status::infrastructure);
+    CHECK(measured.detail.find("the incumbent failed in block") == 0);
+  }
+  SUBCASE("the candidate faults in a block") {
+    what.run.workloads[0].clock = pass_of("beyond", "");
+    what.run.against = {rival};
+    const auto measured = run_all().workloads[0];
+    CHECK(measured.status == verdict_status::runtime_error);
+    CHECK(measured.detail.find("block ") == 0);
+  }
+  SUBCASE("the candidate faults in its check, and the others are timed once without a comparison") {
+    add("beyond", true);
+    rival = what.run;
+    what.run.against = {rival};
+    const auto found = run_all();
+    CHECK(found.workloads[0].status == verdict_status::passed);
+    CHECK(found.workloads[0].time_ns > 0);
+    REQUIRE(found.workloads[0].blocks.size() == 1);
+    CHECK_FALSE(found.workloads[0].blocks[0].rival);
+    CHECK(found.workloads[1].status == verdict_status::runtime_error);
+    CHECK(found.workloads[1].time_ns == 0);
+  }
+  SUBCASE("the code of the incumbent is gone") {
+    rival.units[0].file = "nowhere.ptx";
+    what.run.against = {rival};
+    const auto measured = run_all().workloads[0];
+    CHECK(measured.status == verdict_status::infrastructure);
+    CHECK(measured.detail.find("ended without done") != std::string::npos);
+  }
+  SUBCASE("the code of the candidate is gone") {
+    what.run.units[0].file = "nowhere.ptx";
+    what.run.against = {rival};
+    CHECK(run_all().workloads[0].status == verdict_status::runtime_error);
+  }
+}
+
+TEST_CASE_FIXTURE(runner_fixture, "a device is described in a line that can be read") {
+  const auto asked = [&](const std::string& option, const std::string& device) {
+    child_request request;
+    request.id = 4711;
+    request.argv = {program_folder() + "/gristmill-runner", option, device};
+    request.job_directory = folder.path();
+    request.nonce = "none";
+    request.deadline = patience;
+    return run(request);
+  };
+  const auto ended = asked("--describe", "mock:h200");
+  CHECK(ended.status == 0);
+  const auto described = descriptions_from_text(ended.log);
+  REQUIRE_MESSAGE(described, described.error().what);
+  REQUIRE(described->size() == 1);
+  const auto& one = described->front();
+  CHECK(one.device == "mock:h200");
+  CHECK(one.model == "h200");
+  CHECK(one.arch == "sm_90a");
+  CHECK(one.sm_count == 132);
+  CHECK(one.origin == time_origin::modelled);
+  CHECK(asked("--describe", "mock:h300").status == 2);
+  CHECK(asked("--describe", "cuda:first").log.find("cuda:N") != std::string::npos);
+  CHECK(asked("--health", "mock:h200").status == 2);
+  CHECK(asked("--canary", "cuda:x").status == 2);
 }
 
 TEST_CASE_FIXTURE(runner_fixture, "an unknown device ends the runner without done") {

@@ -1,4 +1,5 @@
 #include "gpu/cuda/driver_table.hpp"
+#include "tests/gpu/cuda/same_shape.hpp"
 
 #include <doctest/doctest.h>
 
@@ -56,6 +57,68 @@ static_assert(cuda::jit_error_bytes == static_cast<int>(CU_JIT_ERROR_LOG_BUFFER_
 static_assert(cuda::wait_value_equal == static_cast<int>(CU_STREAM_WAIT_VALUE_EQ));
 static_assert(cuda::host_device_map == static_cast<int>(CU_MEMHOSTALLOC_DEVICEMAP));
 static_assert(cuda::stream_non_blocking == static_cast<int>(CU_STREAM_NON_BLOCKING));
+static_assert(
+  cuda::function_carveout == static_cast<int>(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+static_assert(cuda::event_without_time == static_cast<int>(CU_EVENT_DISABLE_TIMING));
+static_assert(cuda::error_not_supported == static_cast<int>(CUDA_ERROR_NOT_SUPPORTED));
+
+// The functions take what NVIDIA's declarations say; its macros choose the version that we load.
+#define GRISTMILL_SAME(ours, theirs)                                                               \
+  static_assert(same_shape<decltype(cuda::driver_table::ours), decltype(&theirs)>::value)
+GRISTMILL_SAME(init, cuInit);
+GRISTMILL_SAME(driver_version, cuDriverGetVersion);
+GRISTMILL_SAME(error_name, cuGetErrorName);
+GRISTMILL_SAME(error_string, cuGetErrorString);
+GRISTMILL_SAME(device_count, cuDeviceGetCount);
+GRISTMILL_SAME(device_get, cuDeviceGet);
+GRISTMILL_SAME(device_name, cuDeviceGetName);
+GRISTMILL_SAME(device_attribute, cuDeviceGetAttribute);
+GRISTMILL_SAME(device_memory, cuDeviceTotalMem);
+GRISTMILL_SAME(device_uuid, cuDeviceGetUuid);
+GRISTMILL_SAME(device_pci, cuDeviceGetPCIBusId);
+GRISTMILL_SAME(primary_retain, cuDevicePrimaryCtxRetain);
+GRISTMILL_SAME(primary_release, cuDevicePrimaryCtxRelease);
+GRISTMILL_SAME(set_current, cuCtxSetCurrent);
+GRISTMILL_SAME(synchronise, cuCtxSynchronize);
+GRISTMILL_SAME(reset_persisting_l2, cuCtxResetPersistingL2Cache);
+GRISTMILL_SAME(memory_info, cuMemGetInfo);
+GRISTMILL_SAME(memory_granularity, cuMemGetAllocationGranularity);
+GRISTMILL_SAME(address_reserve, cuMemAddressReserve);
+GRISTMILL_SAME(address_free, cuMemAddressFree);
+GRISTMILL_SAME(memory_create, cuMemCreate);
+GRISTMILL_SAME(memory_release, cuMemRelease);
+GRISTMILL_SAME(memory_map, cuMemMap);
+GRISTMILL_SAME(memory_unmap, cuMemUnmap);
+GRISTMILL_SAME(set_access, cuMemSetAccess);
+GRISTMILL_SAME(copy_in, cuMemcpyHtoD);
+GRISTMILL_SAME(copy_out, cuMemcpyDtoH);
+GRISTMILL_SAME(copy, cuMemcpyDtoDAsync);
+GRISTMILL_SAME(memset8, cuMemsetD8Async);
+GRISTMILL_SAME(memset16, cuMemsetD16Async);
+GRISTMILL_SAME(memset32, cuMemsetD32Async);
+GRISTMILL_SAME(module_load, cuModuleLoadDataEx);
+GRISTMILL_SAME(module_unload, cuModuleUnload);
+GRISTMILL_SAME(module_function, cuModuleGetFunction);
+GRISTMILL_SAME(module_global, cuModuleGetGlobal);
+GRISTMILL_SAME(function_get, cuFuncGetAttribute);
+GRISTMILL_SAME(function_set, cuFuncSetAttribute);
+GRISTMILL_SAME(function_parameter, cuFuncGetParamInfo);
+GRISTMILL_SAME(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor);
+GRISTMILL_SAME(launch, cuLaunchKernelEx);
+GRISTMILL_SAME(stream_create, cuStreamCreate);
+GRISTMILL_SAME(stream_destroy, cuStreamDestroy);
+GRISTMILL_SAME(stream_synchronise, cuStreamSynchronize);
+GRISTMILL_SAME(stream_wait_event, cuStreamWaitEvent);
+GRISTMILL_SAME(host_allocate, cuMemHostAlloc);
+GRISTMILL_SAME(host_free, cuMemFreeHost);
+GRISTMILL_SAME(host_device_address, cuMemHostGetDevicePointer);
+GRISTMILL_SAME(wait_value, cuStreamWaitValue32);
+GRISTMILL_SAME(event_create, cuEventCreate);
+GRISTMILL_SAME(event_destroy, cuEventDestroy);
+GRISTMILL_SAME(event_record, cuEventRecord);
+GRISTMILL_SAME(event_synchronise, cuEventSynchronize);
+GRISTMILL_SAME(event_elapsed, cuEventElapsedTime);
+GRISTMILL_SAME(encode_tiled, cuTensorMapEncodeTiled);
 #endif
 
 TEST_CASE("our declarations of the driver's interface agree with NVIDIA's header") {

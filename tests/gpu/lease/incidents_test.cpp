@@ -7,7 +7,7 @@
 //
 // - Locks that were bypassed by absolute paths (first half) and kernels that ran in the process of
 //   the runtime: the executors start each lease as a process of its own, and the device belongs to
-//   the executor (tests/gpu/children, tests/actors/gpu_mock_test.cpp).
+//   the executor (tests/gpu/children, tests/actors/gpu_executor_test.cpp).
 // - Rented slices of a host whose variance no pairing cancels; a best configuration that differs on
 //   every run: a matter of statistics (scoring/), not of who may use a GPU. The broker lets one ask
 //   for a node ("node=a").

@@ -254,13 +254,44 @@ TEST_CASE("a stage's own scratch, ids, repeats and orders keep to themselves") {
   CHECK(*std::max_element(second_launch.after.begin(), second_launch.after.end()) == 5);
 }
 
+TEST_CASE(
+  "tensor maps of two stages keep apart, each of its own tensor and in the problem's sizes") {
+  two_stage_program p;
+  const auto with_map = [&](const std::string& of, const std::string& rows) {
+    return kernel(R"j("tensor_maps": {"m": {"of": ")j" + of + R"j(", "dims": [4, ")j" + rows
+      + R"j("], "strides": [16], "box": [4, 2]}}, "variants": [{"steps": [{"op": "launch",
+      "entry": "work", "grid": [1, 1, 1], "block": [32, 1, 1], "args": [{"map": "m"}]}]}])j");
+  };
+  const auto made = p.linked(with_map("in.x", "axis.M"), with_map("in.t0", "dim(in.t0, 0) // 4"));
+  REQUIRE_MESSAGE(made, (made ? std::string{} : made.error().what));
+  const auto call = resolved(*made, p.from.target, {{"M", 4}, {"N", 6}});
+  REQUIRE(call.steps.size() == 2);
+  const std::vector<std::vector<uint64_t>> dims{{4, 4}, {4, 6}};
+  for (size_t i = 0; i < 2; ++i) {
+    CAPTURE(i);
+    REQUIRE(call.steps[i].args.size() == 1);
+    const auto& argument = call.steps[i].args[0];
+    REQUIRE(argument.maps.size() == 1);
+    CHECK(argument.maps[0].spec.dims == dims[i]);
+    CHECK((call.buffers[argument.buffer].name == "x") == (i == 0));
+  }
+}
+
 TEST_CASE("what cannot stand in a common plan is refused by name") {
   two_stage_program p;
   const auto refusal = [&](const std::string& plan) {
     const auto made = p.linked(kernel(plan), kernel(simple));
     return made ? std::string{} : made.error().what;
   };
-  CHECK(refusal(R"j("tensor_maps": {}, )j" + simple).find("tensor maps") != std::string::npos);
+  CHECK(
+    refusal(R"j("tensor_maps": {"m": {"of": "in.z", "dims": [4], "strides": [], "box": [4]}}, )j"
+      + simple)
+      .find("in.z")
+    != std::string::npos);
+  CHECK(refusal(R"j("variants": [{"steps": [{"op": "launch", "entry": "work", "grid": [1, 1, 1],
+    "block": [1, 1, 1], "args": [{"map": "nowhere"}]}]}])j")
+          .find("nowhere")
+    != std::string::npos);
   const auto mixed =
     p.linked(kernel(R"j("options": {"fast_math": true}, )j" + simple), kernel(simple));
   REQUIRE_FALSE(mixed);

@@ -161,7 +161,8 @@ TEST_CASE_FIXTURE(inputs_fixture, "held-out inputs are drawn from the held-out d
   last().references.clear();
   CHECK(only().status == verdict_status::passed);
   CHECK(floats(content("w.norm_weight")) == std::vector<float>(50, 1.0F));
-  what.prepare.held_out = true;
+  for (auto& each : last().inputs)
+    each.style = input_style::held_out;
   CHECK(only().status == verdict_status::passed);
   const auto drawn = floats(content("w.norm_weight"));
   CHECK(drawn != std::vector<float>(50, 1.0F));

@@ -49,13 +49,7 @@ const std::map<std::string, std::vector<axis_values>>& shapes() {
   return table;
 }
 
-/// clang 19 does not know __grid_constant__: it copies the map to local memory, where no hardware
-/// reads it.
-bool needs_nvrtc(const strategy_card& card) {
-  return card.source.find("__grid_constant__") != std::string::npos;
-}
-
-size_t run_all(const card_compiler& compile, bool is_clang) {
+size_t run_all(const card_compiler& compile) {
   size_t ran = 0;
   // Few cards have a define that follows the shape.
   std::map<std::string, compile_output> units;
@@ -78,11 +72,6 @@ size_t run_all(const card_compiler& compile, bool is_clang) {
       for (const uint32_t sm_count : {132u, 3u}) {
         CAPTURE(sm_count);
         const auto out = run_card(card, axes, sm_count, compiler);
-        if (is_clang && needs_nvrtc(card)) {
-          CHECK_MESSAGE(out.trouble.find("is in shared or local memory") != std::string::npos,
-            "works with clang now, or fails in other words: ", out.trouble);
-          continue;
-        }
         CHECK_MESSAGE(out.trouble.empty(), out.trouble);
         CHECK(out.elements > 0);
         CHECK_MESSAGE(out.misses == 0, out.misses, " of ", out.elements, ": ", out.first_miss);
@@ -110,31 +99,21 @@ TEST_CASE("the example of every strategy card gives its reference's numbers with
   const auto clang = clang_or_skip();
   if (!clang)
     return;
-  size_t withheld = 0;
-  for (const auto& card : default_program().cards)
-    withheld += needs_nvrtc(card) ? 1 : 0;
-  const auto ran = run_all(
-    [&](const compile_input& input) {
-      const scratch_folder folder;
-      return compile_with_clang(input, folder.path(), *clang);
-    },
-    true);
-  MESSAGE((ran - withheld) << " cards ran with clang; " << withheld
-                           << " need NVRTC for __grid_constant__");
+  const auto ran = run_all([&](const compile_input& input) {
+    const scratch_folder folder;
+    return compile_with_clang(input, folder.path(), *clang);
+  });
+  MESSAGE(ran << " cards ran with clang");
 }
 
 TEST_CASE("the example of every strategy card gives its reference's numbers with NVRTC") {
   const auto nvrtc = nvrtc_or_skip();
-  if (!nvrtc) {
-    MESSAGE("SKIPPED: the card tma-pipeline is not run at all without NVRTC");
+  if (!nvrtc)
     return;
-  }
-  const auto ran = run_all(
-    [&](const compile_input& input) {
-      const scratch_folder folder;
-      return compile_with_nvrtc(input, folder.path(), *nvrtc);
-    },
-    false);
+  const auto ran = run_all([&](const compile_input& input) {
+    const scratch_folder folder;
+    return compile_with_nvrtc(input, folder.path(), *nvrtc);
+  });
   MESSAGE(ran << " cards ran with NVRTC");
 }
 

@@ -1,0 +1,84 @@
+#include "gpu/cuda/cuda_facts.hpp"
+
+#include "gpu/cuda/assembler.hpp"
+#include "gpu/cuda/cupti_table.hpp"
+#include "gpu/cuda/driver_table.hpp"
+#include "gpu/cuda/library_search.hpp"
+#include "gpu/cuda/nvml_table.hpp"
+
+#include <array>
+#include <fmt/format.h>
+
+namespace gristmill {
+
+namespace {
+
+result<std::string> nvrtc_version(const std::vector<std::string>& folders) {
+  auto library = cuda::find_library({"libnvrtc.so.13", "libnvrtc.so.12"}, folders);
+  if (!library)
+    return pass(library);
+  auto ask = library->function<int(int*, int*)>("nvrtcVersion");
+  if (!ask)
+    return pass(ask);
+  int major = 0, minor = 0;
+  if ((*ask)(&major, &minor) != 0)
+    return fail(errc::unsupported, "nvrtcVersion fails");
+  return fmt::format("{}.{}", major, minor);
+}
+
+library_found told(std::string name, const result<std::string>& version) {
+  return {std::move(name), version.has_value(), version ? *version : version.error().what};
+}
+
+} // namespace
+
+std::vector<library_found> find_cuda_libraries(const std::vector<std::string>& library_folders) {
+  std::vector<library_found> out;
+  out.push_back(told("nvrtc", nvrtc_version(library_folders)));
+  out.push_back(told("nvjitlink",
+    cuda::assembler::load(library_folders).map([](const auto& one) { return one.title(); })));
+  out.push_back(told("cupti", cuda::cupti::load(library_folders).map([](const auto& one) {
+    return fmt::format("{}", one.version());
+  })));
+  out.push_back(told("nvml", cuda::nvml::load(library_folders).map([](const auto& one) {
+    std::array<char, 96> text{};
+    const bool told_it = one->driver_version != nullptr
+      && one->driver_version(text.data(), static_cast<unsigned>(text.size() - 1)) == 0;
+    return told_it ? std::string(text.data()) : std::string("without a version");
+  })));
+  return out;
+}
+
+result<cuda_facts> read_cuda_facts(int ordinal, const std::vector<std::string>& library_folders) {
+  auto api = cuda::driver::load();
+  if (!api)
+    return pass(api);
+  const auto& t = ***api;
+  cuda_facts out;
+  out.driver_api = (*api)->version();
+  if (auto bad = t.device_count(&out.devices); bad != cuda::success)
+    return fail(errc::unsupported, "the driver counts no devices: " + (*api)->describe(bad));
+  if (ordinal < 0 || ordinal >= out.devices)
+    return fail(errc::not_found,
+      fmt::format("there is no device cuda:{}; this machine has {}", ordinal, out.devices));
+  cuda::device_id id = 0;
+  uint8_t uuid[16] = {};
+  std::array<char, 32> pci{};
+  int pageable = 0;
+  auto bad = t.device_get(&id, ordinal);
+  if (bad == cuda::success)
+    bad = t.device_uuid(&uuid, id);
+  if (bad == cuda::success)
+    bad = t.device_pci(pci.data(), static_cast<int>(pci.size()), id);
+  if (bad == cuda::success)
+    bad = t.device_attribute(&pageable, cuda::pageable_memory_access, id);
+  if (bad != cuda::success)
+    return fail(errc::io_failed, fmt::format("cuda:{}: {}", ordinal, (*api)->describe(bad)));
+  out.uuid = cuda::uuid_text(uuid);
+  out.pci = pci.data();
+  out.pageable_memory_access = pageable != 0;
+  out.libraries = find_cuda_libraries(library_folders);
+  return out;
+}
+
+} // namespace gristmill

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "gpu/cuda/assembler.hpp"
+#include "gpu/cuda/cuda_device.hpp"
+#include "gpu/cuda/driver_table.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gristmill::cuda {
+
+/// What a kernel did wrong, where the driver tells it; nothing for every other error.
+std::optional<std::string> fault_word(status error);
+
+/// A driver error as a failure: `device_fault` for what a kernel did, else of ours.
+failure failure_of(const driver& api, const std::string& during, status bad);
+
+struct loaded_function {
+  function_handle handle = nullptr;
+  function_properties properties;
+  /// As set last, so that a launch sets only what changes.
+  int dynamic_shared_max = 0;
+  int carveout = -1;
+  bool non_portable_cluster = false;
+};
+
+/// The modules on a device and their functions; errors as `device` promises.
+class module_table {
+public:
+  explicit module_table(driver_ptr api) : api_(std::move(api)) {}
+  module_table(module_table&&) = default;
+  module_table& operator=(module_table&&) = delete;
+  ~module_table() { unload_all(); }
+
+  /// From here on PTX is assembled for `arch` by nvJitLink; or by the driver, for `why_not`.
+  void assemble_with(result<assembler> with, std::string arch);
+
+  result<gristmill::module_handle> load(std::string_view code);
+  result<void> unload(gristmill::module_handle module);
+  void unload_all();
+  result<gristmill::function_handle> find(gristmill::module_handle module, std::string_view name);
+  result<const loaded_function*> at(gristmill::function_handle function) const;
+  /// With these limits of the function raised as far as a launch needs; `refused` otherwise.
+  result<const loaded_function*> ready(
+    gristmill::function_handle function, const launch_shape& shape, int carveout);
+  result<assembly_note> assembly(gristmill::module_handle module) const;
+  /// All variables that kernels can write, one behind the other. The device is idle.
+  result<std::vector<uint8_t>> globals(gristmill::module_handle module) const;
+  result<void> restore_globals(
+    gristmill::module_handle module, const std::vector<uint8_t>& bytes) const;
+
+private:
+  struct loaded_module {
+    module_handle handle = nullptr;
+    std::vector<std::string> globals;
+    /// The code holds every one of them, so one that the driver does not find is an error.
+    bool has_all = false;
+    std::vector<loaded_function> functions;
+    assembly_note note;
+  };
+
+  result<const loaded_module*> at(gristmill::module_handle module) const;
+  result<function_properties> read_properties(
+    function_handle function, std::string_view name) const;
+  template <class Visit>
+  result<void> each_global(const loaded_module& module, Visit visit) const;
+
+  driver_ptr api_;
+  std::optional<assembler> assembler_;
+  std::string arch_;
+  std::string why_driver_ = "not asked for";
+  std::map<uint32_t, loaded_module> modules_;
+  uint32_t next_ = 1;
+};
+
+} // namespace gristmill::cuda

@@ -1,0 +1,243 @@
+#include "report/baseline_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+
+namespace gristmill {
+
+namespace {
+
+std::string text_of(const ordered_json& from, const char* key) {
+  const auto found = from.find(key);
+  return found != from.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+/// "1980/3201 MHz, 34 C, 128 W, throttle reasons 0x4".
+std::string state_text(const ordered_json& answer, const char* key) {
+  const auto found = answer.find(key);
+  if (found == answer.end() || !found->is_object() || text_of(*found, "sm_mhz").empty())
+    return {};
+  return fmt::format("{}/{} MHz, {} C, {} W, throttle reasons {}", text_of(*found, "sm_mhz"),
+    text_of(*found, "memory_mhz"), text_of(*found, "celsius"), text_of(*found, "watts"),
+    text_of(*found, "reasons"));
+}
+
+uint64_t rate_of(const ordered_json& rates, const char* kind) {
+  const auto found = rates.find(kind);
+  if (found == rates.end() || !found->is_number() || found->get<double>() <= 0
+    || found->get<double>() >= static_cast<double>(std::numeric_limits<uint64_t>::max()))
+    return 0;
+  return static_cast<uint64_t>(found->get<double>());
+}
+
+} // namespace
+
+result<baseline_answer> read_baseline_answer(const ordered_json& answer, const std::string& mode) {
+  baseline_answer out;
+  out.mode.name = mode;
+  out.machine = {text_of(answer, "device"), "", text_of(answer, "torch"), text_of(answer, "cuda"),
+    text_of(answer, "python")};
+  if (const auto before = answer.find("before"); before != answer.end() && before->is_object())
+    out.machine.driver = text_of(*before, "driver");
+  const auto before = state_text(answer, "before");
+  const auto after = state_text(answer, "after");
+  if (!before.empty())
+    out.circumstances = after.empty() ? before : before + " before, " + after + " after";
+  if (text_of(answer, "status") != "timed") {
+    out.mode.reason = text_of(answer, "reason");
+    if (out.mode.reason.empty())
+      out.mode.reason = "the measuring script gives no reason";
+    return out;
+  }
+  field_reader fields;
+  const auto read = [&](const char* key) -> std::optional<time_summary> {
+    const auto found = answer.find(key);
+    if (found == answer.end())
+      return std::nullopt;
+    return read_summary(*found, key, fields);
+  };
+  out.mode.choice = text_of(answer, "choice");
+  out.mode.device = read("device_ns");
+  out.mode.span = read("span_ns");
+  out.mode.activity = read("activity_ns");
+  if (const auto copy = answer.find("copy"); copy != answer.end() && copy->is_object())
+    for (const char* key : {"device_ns", "activity_ns"}) // The second counts where it is there.
+      if (const auto times = copy->find(key); times != copy->end())
+        out.copy = read_summary(*times, std::string("copy.") + key, fields);
+  if (!out.mode.device)
+    fields.error("device_ns", "is missing from a mode that was timed");
+  if (fields.failed())
+    return tl::unexpected(fields.collected("answer of mode " + mode));
+  return out;
+}
+
+result<device_rates> read_baseline_rates(const ordered_json& answer) {
+  if (text_of(answer, "status") != "timed")
+    return fail(errc::child_failed, "rates: " + text_of(answer, "reason"));
+  const auto rates = answer.find("rates");
+  if (rates == answer.end() || !rates->is_object() || !rates->contains("macs_per_second")
+    || !(*rates)["macs_per_second"].is_object())
+    return fail(errc::invalid_input, "answer of mode rates: `rates` is missing");
+  const auto& macs = (*rates)["macs_per_second"];
+  device_rates out;
+  out.bytes_per_second = rate_of(*rates, "bytes_per_second");
+  if (out.bytes_per_second == 0)
+    return fail(errc::invalid_input, "answer of mode rates: `bytes_per_second` is not positive");
+  const auto at = [&](mac_class kind) -> uint64_t& {
+    return out.macs_per_second[static_cast<size_t>(kind)];
+  };
+  at(mac_class::f32) = std::max(rate_of(macs, "tf32"), rate_of(macs, "fp32"));
+  at(mac_class::f16) = std::max(rate_of(macs, "bf16"), rate_of(macs, "fp16"));
+  at(mac_class::f8) = rate_of(macs, "fp8");
+  out.flops_per_second = 2 * rate_of(macs, "fp32");
+  return out;
+}
+
+std::string rates_text(const ordered_json& answer) {
+  std::vector<std::string> kinds;
+  std::vector<std::string> best;
+  std::vector<double> rates;
+  const auto table = answer.find("table");
+  if (table == answer.end() || !table->is_array())
+    return {};
+  for (const auto& each : *table) {
+    const auto what = text_of(each, "what");
+    const bool moves = each.contains("bytes_per_second");
+    const char* key = moves ? "bytes_per_second" : "macs_per_second";
+    if (!each.contains(key) || !each[key].is_number())
+      continue;
+    const double rate = each[key].get<double>();
+    const auto text = moves ? fmt::format("{} {:.3f} TB/s at {} MiB", what, rate / 1e12,
+                        each.value("mebibytes", int64_t{0}))
+                            : fmt::format("{} {:.1f} T multiply-adds/s at {} cubed", what,
+                              rate / 1e12, each.value("size", int64_t{0}));
+    const auto found = std::find(kinds.begin(), kinds.end(), what);
+    const auto place = static_cast<size_t>(found - kinds.begin());
+    if (found == kinds.end()) {
+      kinds.push_back(what);
+      best.push_back(text);
+      rates.push_back(rate);
+    } else if (rate > rates[place]) {
+      best[place] = text;
+      rates[place] = rate;
+    }
+  }
+  std::string out;
+  for (const auto& text : best)
+    out += (out.empty() ? "" : "; ") + text;
+  return out;
+}
+
+baseline_table::baseline_table(device_rates rates, std::vector<row> rows) : rates_(rates) {
+  for (auto& each : rows)
+    entries_.push_back({std::move(each), {}});
+}
+
+baseline_table::entry* baseline_table::entry_of(
+  const std::string& problem, const std::string& uuid) {
+  for (auto& each : entries_)
+    if (each.what.problem == problem && each.what.uuid == uuid)
+      return &each;
+  return nullptr;
+}
+
+const baseline_record* baseline_table::find(
+  const std::string& problem, const std::string& uuid) const {
+  for (const auto& each : entries_)
+    if (each.what.problem == problem && each.what.uuid == uuid)
+      return &each.record;
+  return nullptr;
+}
+
+result<void> baseline_table::add(
+  const std::string& problem, const std::string& uuid, const baseline_answer& answer) {
+  auto* found = entry_of(problem, uuid);
+  if (found == nullptr)
+    return fail(errc::not_found, fmt::format("{}, workload {}: not asked for", problem, uuid));
+  auto& record = found->record;
+  if (answer.mode.device) {
+    if (machine_ && *machine_ != answer.machine)
+      return fail(errc::invalid_input,
+        fmt::format("{}, workload {}, mode {}: measured on {} with driver {} and torch {}, but the "
+                    "others on {} with driver {} and torch {}; times of two machines are not "
+                    "compared",
+          problem, uuid, answer.mode.name, answer.machine.device, answer.machine.driver,
+          answer.machine.torch, machine_->device, machine_->driver, machine_->torch));
+    machine_ = answer.machine;
+    const auto* best = record.find(record.winner);
+    if (best == nullptr || answer.mode.counted().median < best->counted().median)
+      record.winner = answer.mode.name;
+  }
+  record.modes.push_back(answer.mode);
+  if (answer.copy) {
+    record.copy = answer.copy;
+    record.copy_bytes = static_cast<int64_t>(found->what.work.bytes / 2 * 2);
+  }
+  return {};
+}
+
+void baseline_table::leave_out(const std::string& problem, const std::string& uuid,
+  const std::string& mode, const std::string& reason) {
+  if (auto* found = entry_of(problem, uuid)) {
+    baseline_mode left;
+    left.name = mode;
+    left.reason = reason;
+    found->record.modes.push_back(std::move(left));
+  }
+}
+
+std::vector<baseline_table::row> baseline_table::without_baseline() const {
+  std::vector<row> out;
+  for (const auto& each : entries_)
+    if (each.record.winner.empty())
+      out.push_back(each.what);
+  return out;
+}
+
+result<bounds_table> baseline_table::table(bounds_table base) const {
+  if (machine_) {
+    base.device = machine_->device;
+    base.provenance.emplace_back("driver", machine_->driver);
+    base.provenance.emplace_back("torch", machine_->torch);
+    base.provenance.emplace_back("cuda", machine_->cuda);
+    base.provenance.emplace_back("python", machine_->python);
+  }
+  for (const auto& each : entries_) {
+    if (each.record.winner.empty())
+      continue;
+    const auto& [problem, category, uuid, work] = each.what;
+    auto floor = stated_floor(work, rates_);
+    if (!floor)
+      return fail(floor.error().code,
+        fmt::format("{}, workload {}: T_SOL: {}", problem, uuid, floor.error().what));
+    if (std::find(base.order.begin(), base.order.end(), problem) == base.order.end())
+      base.order.push_back(problem);
+    if (!category.empty())
+      base.categories[problem] = category;
+    base.problems[problem][uuid] = {
+      static_cast<double>(floor->ns), each.record.find(each.record.winner)->counted().median};
+    base.baselines[problem][uuid] = each.record;
+  }
+  return base;
+}
+
+std::string baseline_line(const std::string& uuid, const baseline_record& record) {
+  std::string text = uuid + ":";
+  if (const auto* best = record.find(record.winner))
+    text += fmt::format(" T_b {:.2f} us by {}", best->counted().median / 1e3, record.winner);
+  else
+    text += " no T_b";
+  for (const auto& mode : record.modes)
+    if (mode.device && mode.name != record.winner)
+      text += fmt::format(", {} {:.2f}", mode.name, mode.counted().median / 1e3);
+  if (record.copy)
+    text += fmt::format(", a copy of equal bytes {:.2f}", record.copy->median / 1e3);
+  for (const auto& mode : record.modes)
+    if (!mode.reason.empty())
+      text += fmt::format("; {}: {}", mode.name, mode.reason);
+  return text;
+}
+
+} // namespace gristmill
