@@ -23,8 +23,9 @@ tensor_key input_key(const run_context& context, const problem& target, const st
 
 /// The numbers among a workload's inputs that are known before the oracle ran: those that the
 /// workload gives, and random ones, of which one element is drawn: the same for all sets, so that
-/// every set is run by the same launches. Numbers of a custom entry point are left out. `invalid_input` for a value that the declared type does not hold, or an input
-/// without a shape that is to come from a file.
+/// every set is run by the same launches. Numbers of a custom entry point are left out.
+/// `invalid_input` for a value that the declared type does not hold, or an input without a shape
+/// that is to come from a file.
 result<scalar_values> known_numbers(
   const run_context& context, const problem& target, const workload& work);
 

@@ -21,8 +21,8 @@ inline constexpr size_t event_line_bytes_max = size_t{1} << 20;
 /// actors decides. A digest leaves them out (docs/decisions/0003-digest.md). An event that carries
 /// another such value adds its key here.
 inline constexpr std::array<std::string_view, 30> wall_clock_keys = {"agent", "ahead", "boot",
-  "build_ns", "cached", "cleanup_ns", "compile_ns", "cpu_ns", "deadline_ns", "epoch",
-  "evidence", "execution_ns", "gpu_ns", "held_ns", "holder", "host", "job", "judge_ns", "pid", "propose_ns",
+  "build_ns", "cached", "cleanup_ns", "compile_ns", "cpu_ns", "deadline_ns", "epoch", "evidence",
+  "execution_ns", "gpu_ns", "held_ns", "holder", "host", "job", "judge_ns", "pid", "propose_ns",
   "queue_ns", "request", "run_directory", "started_ns", "ticket", "took_ns", "utc", "waiting",
   "wall_ns", "worker"};
 

@@ -14,7 +14,8 @@ GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share, effort, times, c
 GRISTMILL_FIELDS(
   assignment, id, kind, device_model, seed, history, in_flight, given, graph, moved_from, notes)
 GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, effort, status,
-  objective_ns, speedup, sol_score, floor_share, incumbent_stays, gpu_ns, times, feedback, note, reason)
+  objective_ns, speedup, sol_score, floor_share, incumbent_stays, gpu_ns, times, feedback, note,
+  reason)
 GRISTMILL_FIELDS(work_request, worker)
 GRISTMILL_FIELDS(work_reply, kind, work, reason)
 GRISTMILL_FIELDS(claim_request, attempt, key)

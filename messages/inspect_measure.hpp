@@ -45,7 +45,8 @@ GRISTMILL_FIELDS(verdict, status, origin, workloads, objective_ns, speedup, sol_
 GRISTMILL_FIELDS(prepare_request, problem, draw, candidate)
 GRISTMILL_FIELDS(draw_over, draw)
 GRISTMILL_FIELDS(axis_value, name, value)
-GRISTMILL_FIELDS(prepared_workload, uuid, shrunken, check_axes, sets, sets_note, floor_ns, floor_method)
+GRISTMILL_FIELDS(
+  prepared_workload, uuid, shrunken, check_axes, sets, sets_note, floor_ns, floor_method)
 GRISTMILL_FIELDS(prepared_problem, problem, status, workloads, graph, has_bounds, reason)
 
 } // namespace gristmill

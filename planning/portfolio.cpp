@@ -416,10 +416,10 @@ void portfolio::on_judged(
   }
   counted_attempts_ += f.kind == attempt_kind::baseline ? 0 : 1;
   // A passed candidate without an objective waits for an audit; it leads nowhere until then. A
-  // probe has seen some workloads only. What failed its promotion may have the smaller time by luck.
+  // probe has seen some workloads only. What failed its promotion may have the smaller time by
+  // luck.
   if (passed && summary.effort == attempt_effort::full && summary.objective_ns > 0
-    && !summary.incumbent_stays
-    && (p.best_ns == 0 || summary.objective_ns < p.best_ns)) {
+    && !summary.incumbent_stays && (p.best_ns == 0 || summary.objective_ns < p.best_ns)) {
     p.best = summary.candidate;
     p.best_ns = summary.objective_ns;
     p.best_speedup = summary.speedup;

@@ -63,8 +63,8 @@ public:
 
   /// `network` is "none" or "shared", as the jail found it; `protections` says what else it could
   /// set up, such as "user,mount,…; by bubblewrap", or "limits; REASON".
-  void hello(std::string_view program, std::string_view network,
-    std::string_view protections = "not told");
+  void hello(
+    std::string_view program, std::string_view network, std::string_view protections = "not told");
   void phase(std::string_view name);
   /// `body` is an object; so below.
   void sample(const ordered_json& body);

@@ -107,9 +107,18 @@ private:
     if (found.empty())
       out_.accounts.push_back({rule.name, rule.level, "", false, "nothing was reported"});
     for (auto& each : found) {
-      out_.accounts.push_back({rule.name, rule.level, each.workload, true, each.detail});
-      add(std::move(each), rule.level);
+      const auto level = level_of(rule, each.workload);
+      out_.accounts.push_back({rule.name, level, each.workload, true, each.detail});
+      add(std::move(each), level);
     }
+  }
+
+  /// An output that lacks values is wrong, and where the judge says so it is a mistake like any
+  /// other. It is a cheat where the allowance of misses would let it pass.
+  rule_level level_of(const integrity_rule& rule, const std::string& workload) const {
+    const auto* judged = find_uuid(of_.judged.workloads, workload);
+    const bool is_wrong = judged != nullptr && judged->status != verdict_status::passed;
+    return rule.name == "unwritten_output" && is_wrong ? rule_level::note : rule.level;
   }
 
   void add(finding found, rule_level level) {

@@ -50,25 +50,40 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
   return true;
 }
 
-std::filesystem::path partial_name(const std::filesystem::path& path) {
-  // Unique among the processes and threads that may write the same tensor at once; whoever renames
-  // last wins, with equal content.
-  static std::atomic<uint64_t> serial{0};
-  auto partial = path;
-  partial += fmt::format(".partial-{}-{}", ::getpid(), serial++);
-  return partial;
-}
-
 constexpr int new_file_flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
 constexpr mode_t new_file_mode = 0644;
+/// What processes that were killed may have left of one tensor.
+constexpr int leftovers_max = 4096;
+
+struct partial_file {
+  std::filesystem::path name;
+  /// -1 with errno where there is none.
+  int opened = -1;
+};
+
+/// A new file beside the tensor's. Its name is unique among the processes and threads that write
+/// the same tensor at once; whoever renames last wins, with equal content. Process numbers come
+/// again, and in a jail at once, so a name may belong to one that was killed: then it is the next.
+partial_file open_partial(const std::filesystem::path& path) {
+  static std::atomic<uint64_t> serial{0};
+  partial_file made;
+  for (int tries = 0; tries < leftovers_max; ++tries) {
+    made.name = path;
+    made.name += fmt::format(".partial-{}-{}", ::getpid(), serial++);
+    made.opened = ::open(made.name.c_str(), new_file_flags, new_file_mode);
+    if (made.opened >= 0 || errno != EEXIST)
+      break;
+  }
+  return made;
+}
 
 } // namespace
 
 result<void> write_tensor_file(
   const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const auto partial = partial_name(path);
+  const auto [partial, opened] = open_partial(path);
   {
-    descriptor file{::open(partial.c_str(), new_file_flags, new_file_mode)};
+    descriptor file{opened};
     if (file.get() < 0)
       return system_failure("cannot create the tensor file", partial);
     if (!write_all(file.get(), bytes)) {
@@ -88,8 +103,8 @@ result<void> write_tensor_file(
 result<new_tensor_file> new_tensor_file::create(const std::filesystem::path& path, uint64_t bytes) {
   new_tensor_file made;
   made.path_ = path;
-  const auto partial = partial_name(path);
-  descriptor file{::open(partial.c_str(), new_file_flags, new_file_mode)};
+  const auto [partial, opened] = open_partial(path);
+  descriptor file{opened};
   if (file.get() < 0)
     return system_failure("cannot create the tensor file", partial);
   made.partial_ = partial;

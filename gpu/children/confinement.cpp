@@ -200,7 +200,10 @@ result<confinement> confinement_of(const jail_command& command, const jail_surro
     break;
   case child_profile::judge:
     wanted.directory_bytes_max = 1024 * mib;
-    if (has_job)
+    // A tool of an agent runs its candidate on the mock as a judge does: beside all leases.
+    if (has_job && what_to_do.kind == job_kind::run)
+      add_run(wanted, known, what_to_do.run);
+    else if (has_job)
       add_judge(wanted, what_to_do.judge);
     break;
   case child_profile::runner: {

@@ -1,5 +1,5 @@
-#include "actors/gpu_lease.hpp"
 #include "actors/gpu_executor.hpp"
+#include "actors/gpu_lease.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/scripted_probe.hpp"
 

@@ -1,7 +1,7 @@
 // One lease that spans several measurements, such as a candidate and its incumbent in turns.
 
-#include "actors/gpu_lease.hpp"
 #include "actors/gpu_executor.hpp"
+#include "actors/gpu_lease.hpp"
 #include "actors/gpu_sleep.hpp"
 #include "tests/support/actor_fixture.hpp"
 

@@ -1,8 +1,8 @@
 // What others have already paid for when agents shared GPUs, each as a test of the real broker and
 // the real executor: the lesson must hold here.
 
-#include "actors/gpu_lease.hpp"
 #include "actors/gpu_executor.hpp"
+#include "actors/gpu_lease.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/scripted_probe.hpp"
 

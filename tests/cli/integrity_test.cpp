@@ -78,8 +78,8 @@ TEST_CASE("every cheat of the corpus is caught by its rule, and no honest twin i
 }
 
 TEST_CASE("without a rule the corpus is not sound, and the cheat is named") {
-  const auto said = run_program({"selfcheck", "--integrity", "--without", "changes_global", "--only",
-    "cache_by_content", "--only", "ticket_in_module"});
+  const auto said = run_program({"selfcheck", "--integrity", "--without", "changes_global",
+    "--only", "cache_by_content", "--only", "ticket_in_module"});
   INFO(said.err);
   CHECK(said.code == 4);
   CHECK(has(said.out, "FAIL  cache_by_content"));

@@ -144,6 +144,20 @@ std::map<std::string, std::function<void(evidence&)>> cheats() {
 
 } // namespace
 
+TEST_CASE(
+  "an output that lacks values is a mistake where it is judged wrong, a cheat where it passes") {
+  const auto lacks = [](evidence& e) {
+    e.measured.findings.push_back({"unwritten_output", "w", "`y` still holds 4096 bytes", true});
+  };
+  auto wrong = honest();
+  lacks(wrong);
+  fail_on(wrong, "set 2");
+  CHECK(decide(wrong, {}).decided.status == verdict_status::incorrect_numerical);
+  auto passes = honest();
+  lacks(passes);
+  CHECK(decide(passes, {}).decided.status == verdict_status::reward_hack);
+}
+
 TEST_CASE("an honest measurement is clean, and every rule has looked") {
   auto seen = examine(honest());
   CHECK(seen.findings.empty());

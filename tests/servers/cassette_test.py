@@ -14,7 +14,7 @@ from harness import events, gristmill, llm_run, main, models_file, scratch_case,
 
 KEY = "sk-test-PLANTED0key1VALUE2of3NOBODY4zzzz"
 # What a clock or a process decides; all other bytes of an event must come again.
-CLOCKED = {"t", "wall", "seq", "incarnation"}
+CLOCKED = {"t", "wall", "seq", "incarnation", "evidence"}
 
 
 def canonical(event):

@@ -44,6 +44,23 @@ TEST_CASE_FIXTURE(
   CHECK(mapped_file::open(file, 8)->bytes()[0] == std::byte{2});
 }
 
+TEST_CASE_FIXTURE(
+  temporary_folder, "what a killed process left of a tensor stops no later one of the same number") {
+  const auto file = path / "x.bin";
+  for (int serial = 0; serial < 64; ++serial) {
+    std::filesystem::path left = file;
+    left += ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(serial);
+    REQUIRE(write_tensor_file(left, {}));
+  }
+  const std::vector<std::byte> bytes(16, std::byte{7});
+  REQUIRE(write_tensor_file(file, bytes));
+  CHECK(std::filesystem::file_size(file) == 16);
+  auto in_place = new_tensor_file::create(file, 8);
+  REQUIRE(in_place);
+  REQUIRE(in_place->commit());
+  CHECK(std::filesystem::file_size(file) == 8);
+}
+
 TEST_CASE_FIXTURE(temporary_folder, "a file of another size, none and a folder are told apart") {
   const auto file = path / "x.bin";
   REQUIRE(write_tensor_file(file, std::vector<std::byte>(8)));

@@ -292,7 +292,8 @@ enum class fault_kind : uint8_t {
   /// Tensor memory is read or written while an asynchronous operation may still do so.
   missing_tensor_wait,
   // What only `launch::checks` finds.
-  /// A wait has told that tensor memory is written, and no tcgen05.fence::after_thread_sync follows.
+  /// A wait has told that tensor memory is written, and no tcgen05.fence::after_thread_sync
+  /// follows.
   missing_tensor_fence,
   shared_race,
   global_race,

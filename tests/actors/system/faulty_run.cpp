@@ -1,8 +1,8 @@
 #include "tests/actors/system/faulty_run.hpp"
 
 #include "actors/compiler.hpp"
-#include "actors/gpu_lease.hpp"
 #include "actors/gpu_executor.hpp"
+#include "actors/gpu_lease.hpp"
 #include "actors/journal.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"

@@ -3,8 +3,8 @@
 // clocks that go wrong, drains, blame. Whatever happens, no device has two children, no result of a
 // lost lease is scored, no device is lost for good, and whoever waits is served or told.
 
-#include "actors/gpu_lease.hpp"
 #include "actors/gpu_executor.hpp"
+#include "actors/gpu_lease.hpp"
 #include "tests/actors/system/lease_relay.hpp"
 #include "tests/actors/system/schedule_script.hpp"
 #include "tests/support/scripted_probe.hpp"

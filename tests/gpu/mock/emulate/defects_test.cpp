@@ -206,6 +206,10 @@ TEST_CASE("every kind of fault has at least two seeded defects") {
     // A launch is refused before a kernel runs, and PTX when it is read.
     if (name == "bad launch" || name == "unsupported")
       continue;
+    // Of tcgen05, which the corpus's compiler does not know:
+    // tests/gpu/mock/ptx/tcgen05_faults_test.
+    if (name.find("tensor") != std::string::npos)
+      continue;
     CHECK_MESSAGE(count[name] >= 2, name);
   }
 }

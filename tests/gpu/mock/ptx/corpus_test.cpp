@@ -30,13 +30,23 @@ TEST_CASE("the ten kernels compute what their references say, from both front en
       CHECK(plain.done.warnings.empty());
       CHECK(entries(*m).front().registers >= 16);
 
-      // The models of caches and time change no number and no count of instructions.
+      // The models of caches and time change no number and nothing that a lane does.
       c.reset();
       c.with.what.caches = c.with.what.timing = true;
       const outcome modelled = c.with.run(m);
       must_pass(modelled);
       CHECK(c.error() <= 1);
-      CHECK(modelled.done.by_category == plain.done.by_category);
+      // Warps take short turns then, so lanes that have diverged may meet again a little later or
+      // earlier: what each lane executes stays, in how many instructions of the warp need not.
+      for (size_t k = 0; k < plain.done.by_category.size(); ++k) {
+        CAPTURE(k);
+        const category_counts& with = modelled.done.by_category[k];
+        const category_counts& without = plain.done.by_category[k];
+        CHECK(with.lane_instructions == without.lane_instructions);
+        CHECK(with.bytes == without.bytes);
+        if (plain.done.divergent_branches == 0)
+          CHECK(with == without);
+      }
       CHECK(modelled.done.block_critical_cycles > 0);
       CHECK(modelled.done.dram_read_sectors > 0);
     }
