@@ -254,6 +254,20 @@ private:
   std::vector<drawn_case> out_;
 };
 
+/// Those of which the oracle could make the references: not every reference takes every shape.
+std::vector<drawn_case> existing_cases(const run_context& context, const problem& target,
+  const std::string& uuid, std::vector<drawn_case> all) {
+  std::erase_if(all, [&](const drawn_case& one) {
+    return !std::all_of(
+      target.def.outputs.begin(), target.def.outputs.end(), [&](const tensor_spec& spec) {
+        std::error_code error;
+        return std::filesystem::exists(
+          reference_file(context, target.name, uuid, spec.name, one.what.set), error);
+      });
+  });
+  return all;
+}
+
 } // namespace
 
 input_style style_of(
@@ -270,6 +284,12 @@ input_style style_of(
       return each.name == spec.name ? of_case : input_style::held_out;
   }
   return input_style::held_out;
+}
+
+bool is_shrunken(const run_context& context, const problem& target, const workload& work) {
+  auto full = resolve_axes(target.def, work.axes);
+  auto check = shrink_axes(target.def, work, context.check_elements_max);
+  return full && check && *full != *check;
 }
 
 result<input_cases> pool_cases(
@@ -323,17 +343,25 @@ result<std::vector<drawn_case>> draw_cases(const run_context& context, const pro
   return out;
 }
 
-std::vector<drawn_case> existing_cases(const run_context& context, const problem& target,
-  const std::string& uuid, std::vector<drawn_case> all) {
-  std::erase_if(all, [&](const drawn_case& one) {
-    return !std::all_of(
-      target.def.outputs.begin(), target.def.outputs.end(), [&](const tensor_spec& spec) {
-        std::error_code error;
-        return std::filesystem::exists(
-          reference_file(context, target.name, uuid, spec.name, one.what.set), error);
-      });
-  });
-  return all;
+result<std::vector<drawn_case>> cases_of(const run_context& context, const problem& of,
+  const workload& work, const std::string& draw, const resolved_candidate& candidate) {
+  const auto mine = std::find_if(candidate.workloads.begin(), candidate.workloads.end(),
+    [&](const candidate_workload& w) { return w.uuid == work.uuid; });
+  if (mine == candidate.workloads.end())
+    return fail(errc::not_found, fmt::format("{} has no workload {}", of.name, work.uuid));
+  if (!draw.empty()) {
+    auto drawn = draw_cases(context, of, work, draw, candidate);
+    if (!drawn)
+      return drawn;
+    return existing_cases(context, of, work.uuid, std::move(*drawn));
+  }
+  auto pool = pool_cases(context, of, work);
+  if (!pool)
+    return pass(pool);
+  std::vector<drawn_case> out;
+  for (auto& one : pool->cases)
+    out.push_back({std::move(one), mine->check});
+  return out;
 }
 
 } // namespace gristmill

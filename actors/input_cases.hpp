@@ -13,7 +13,8 @@ namespace gristmill {
 
 /// One set of inputs on which a workload is checked.
 struct input_case {
-  /// For people: "set 3", "fresh 0", "large values", "neighbour M=4097".
+  /// "set 3", "fresh 0", "held-out, large values", "neighbour M=4097". For people, and how
+  /// `wrong_rule` of scoring/integrity.hpp tells which rule an output breaks.
   std::string label;
   data_set set;
   /// Resolved.
@@ -29,6 +30,9 @@ struct input_cases {
   /// Why there are fewer than asked for; empty when there are not.
   std::string note;
 };
+
+/// Whether the workload is too large for the run and checked on a smaller twin.
+bool is_shrunken(const run_context& context, const problem& target, const workload& work);
 
 /// The sets that every candidate of the run is checked on, the first one named "0": as many as the
 /// run asks for, fewer where their files or references would be larger than the run's limits, and
@@ -56,9 +60,12 @@ struct drawn_case {
 result<std::vector<drawn_case>> draw_cases(const run_context& context, const problem& target,
   const workload& work, const std::string& draw, const resolved_candidate& candidate);
 
-/// Those of which the oracle could make the references: not every reference takes every shape.
-std::vector<drawn_case> existing_cases(const run_context& context, const problem& target,
-  const std::string& uuid, std::vector<drawn_case> all);
+/// What a candidate is checked on, in the order in which runner and judge number it: the pool for
+/// an empty draw, else those of the draw for which the oracle could make references (not every
+/// reference takes every shape). Errors: `not_found` for a workload that the candidate was not
+/// resolved for.
+result<std::vector<drawn_case>> cases_of(const run_context& context, const problem& target,
+  const workload& work, const std::string& draw, const resolved_candidate& candidate);
 
 /// The style of one input in a case: size and place of values are changed in one input alone, the
 /// first that is a plain normal, and the others keep to `held_out`.

@@ -2,6 +2,7 @@
 
 #include "messages/inspect_attempt.hpp"
 #include "messages/inspect_child.hpp"
+#include "messages/inspect_cluster.hpp"
 #include "messages/inspect_lease.hpp"
 #include "messages/inspect_llm.hpp"
 #include "messages/inspect_measure.hpp"
@@ -87,6 +88,13 @@ using scorer_actor = caf::typed_actor<
   // A problem is ready: floors and bounds.
   sig<void, prepared_problem>>;
 
+/// Compares outputs with references, on the machine where they lie.
+using judge_actor = caf::typed_actor<
+  // Counts of the workloads that ran to their end; none when there are none. The outputs are gone
+  // afterwards, however it ends. `child_failed` when the judge child died; `node_lost` when the
+  // machine with the outputs is gone: then the candidate is to be measured again.
+  sig<evaluation, judge_request>>;
+
 /// Makes inputs, references and operator graphs.
 using oracle_actor = caf::typed_actor<
   // A reference that raises is an answer (invalid_reference); `child_failed` when the child died.
@@ -136,6 +144,51 @@ using planner_actor = caf::typed_actor<
   // Unknown ones, and those that are being tried, are left alone.
   sig<void, plant_withdrawal>, sig<void, plant_close>,
   // INTERNAL: a budget or a deadline fell due.
+  sig<void, tick>>;
+
+/// Holds the content of blobs for a peer, and fetches from it: pieces in both directions, at most
+/// four open. One a node and one at the coordinator.
+using blob_keeper_actor = caf::typed_actor<
+  // From its own side, with the keeper of the peer. `not_found` when the peer does not have it,
+  // `io_failed` when it cannot be written here, `timed_out`, `queue_full`, `node_lost`.
+  sig<blobs_fetched, blob_fetch, caf::strong_actor_ptr>,
+  // From the peer; the sender gets the piece.
+  sig<void, blob_pull>, sig<void, blob_piece>,
+  // INTERNAL: a deadline fell due.
+  sig<void, tick>>;
+
+/// What a process that connects may say first, and all that is published.
+using cluster_door_actor = caf::typed_actor<sig<cluster_greeting, cluster_hello>>;
+
+/// The coordinator's side of the cluster: knows the nodes, gives them tasks, places workers, and
+/// stands for compiler, oracle and judge of the whole cluster. The only one that knows where
+/// anything lives.
+using cluster_hub_actor = caf::typed_actor<
+  // Whoever connects. Those who are turned away learn why.
+  sig<cluster_greeting, cluster_hello>,
+  // From a node, with its agent and its keeper; answered to the agent by `node_welcome` with the
+  // hub's keeper.
+  sig<void, node_offer, caf::strong_actor_ptr, caf::strong_actor_ptr>, sig<void, node_ready>,
+  sig<void, node_answer>, sig<void, worker_started, caf::strong_actor_ptr>,
+  // The sender, a worker's proposer on a node, is answered once the blobs are here.
+  sig<blobs_fetched, blobs_offered, caf::strong_actor_ptr>, sig<void, node_leaving>,
+  // From the supervisor. The worker, or null when it is to live here.
+  sig<caf::strong_actor_ptr, place_worker, worker_peers>,
+  // As the actors of these names; `node_lost` when the node is gone and nobody else can do it.
+  sig<compiled_candidate, compile_request>, sig<prepared_problem, prepare_request>,
+  sig<void, draw_over>, sig<evaluation, judge_request>,
+  // From `gristmill cluster`.
+  sig<cluster_snapshot, cluster_query>, sig<cluster_ack, cluster_command>,
+  // INTERNAL: a deadline fell due.
+  sig<void, tick>>;
+
+/// A node as the coordinator sees it. Owns everything that lives on the node.
+using node_agent_actor = caf::typed_actor<
+  // With the hub's keeper.
+  sig<void, node_welcome, caf::strong_actor_ptr>, sig<void, node_task>, sig<void, node_task_cancel>,
+  // Answered by `worker_started` with its handle.
+  sig<void, worker_order, worker_peers>, sig<void, node_drain>, sig<void, node_farewell>,
+  // INTERNAL: a deadline fell due.
   sig<void, tick>>;
 
 /// One agent: carries one attempt after the other through its steps.

@@ -176,19 +176,11 @@ std::string case_id(const workload& work, const input_case& of) {
   return of.set.is_first() ? work.uuid : work.uuid + " " + of.label;
 }
 
-/// Axes of the correctness run: the workload's own when it is small enough.
-result<axis_values> check_axes_of(
-  const run_context& context, const problem& target, const workload& work) {
-  return shrink_axes(target.def, work, context.check_elements_max);
-}
-
-} // namespace
-
+/// Whether the clock run has inputs of its own. On a real device, where a workload is checked at
+/// its own size, calls are timed on the sets that it is checked on.
 bool needs_patterns(const run_context& context, const axis_values& full, const axis_values& check) {
   return !context.measured || full != check;
 }
-
-namespace {
 
 /// Who computes the references.
 result<prepare_job> oracle_of(const run_context& context, const problem& target, bool trace) {
@@ -305,19 +297,6 @@ result<void> make_data_folders(
   return {};
 }
 
-namespace {
-
-/// `id` as in `case_id`.
-bool is_shrunken(const run_context& context, const problem& target, const std::string& id) {
-  for (const auto& work : target.workloads)
-    if (work.uuid == id || id.starts_with(work.uuid + " ")) {
-      auto full = resolve_axes(target.def, work.axes);
-      auto check = check_axes_of(context, target, work);
-      return full && check && *full != *check;
-    }
-  return false;
-}
-
 uint64_t output_bytes(const definition& def, const axis_values& axes) {
   uint64_t sum = 0;
   for (const auto& spec : def.outputs) {
@@ -328,6 +307,16 @@ uint64_t output_bytes(const definition& def, const axis_values& axes) {
   return sum;
 }
 
+namespace {
+
+/// Whether a case stands for a shrunken workload, by its `id` of `case_id`.
+bool is_case_of_twin(const run_context& context, const problem& target, const std::string& id) {
+  for (const auto& work : target.workloads)
+    if (work.uuid == id || id.starts_with(work.uuid + " "))
+      return is_shrunken(context, target, work);
+  return false;
+}
+
 result<void> add_floor(const run_context& context, const problem& target, const workload& work,
   const op_graph* graph, prepared_problem& out) {
   prepared_workload w;
@@ -335,7 +324,7 @@ result<void> add_floor(const run_context& context, const problem& target, const 
   auto full = resolve_axes(target.def, work.axes);
   if (!full)
     return pass(full);
-  auto check = check_axes_of(context, target, work);
+  auto check = shrink_axes(target.def, work, context.check_elements_max);
   if (!check)
     return pass(check);
   w.shrunken = *check != *full;
@@ -397,7 +386,7 @@ result<prepared_problem> finish_prepare(const run_context& context, const proble
     else if (a.status != verdict_status::passed) {
       out.status = a.status;
       out.reason = "workload " + a.uuid + ": " + a.reason;
-      if (is_shrunken(context, target, a.uuid))
+      if (is_case_of_twin(context, target, a.uuid))
         out.reason += " (on the shrunken twin that stands in for the workload)";
       return out;
     }
@@ -463,13 +452,12 @@ result<prepared_problem> finish_draw(const run_context& context, const problem& 
       out.reason +=
         fmt::format("{}{}: {}", out.reason.empty() ? "left out: " : "; ", a.uuid, a.reason);
   for (const auto& work : target.workloads) {
-    auto cases = draw_cases(context, target, work, draw, *resolved);
+    auto cases = cases_of(context, target, work, draw, *resolved);
     if (!cases)
       return pass(cases);
     prepared_workload w;
     w.uuid = work.uuid;
-    w.sets =
-      static_cast<uint32_t>(existing_cases(context, target, work.uuid, std::move(*cases)).size());
+    w.sets = static_cast<uint32_t>(cases->size());
     if (w.sets == 0) {
       out.status = verdict_status::not_checked;
       out.reason =

@@ -5,6 +5,7 @@
 #include "messages/prepare.hpp"
 #include "protocol/job.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace gristmill {
@@ -24,13 +25,12 @@ result<prepare_job> build_prepare_job(const run_context& context, const problem&
 result<prepare_job> build_draw_job(const run_context& context, const problem& target,
   const std::string& draw, const candidate_ref& candidate);
 
-/// Whether the clock run has inputs of its own. On a real device, where a workload is checked at
-/// its own size, calls are timed on the sets that it is checked on.
-bool needs_patterns(const run_context& context, const axis_values& full, const axis_values& check);
-
 /// The folders that the job writes to; of the pool for an empty draw. Errors: `io_failed`.
 result<void> make_data_folders(
   const run_context& context, const problem& target, const std::string& draw = {});
+
+/// Bytes of all outputs at these axes. An output whose shape does not resolve counts nothing.
+uint64_t output_bytes(const definition& def, const axis_values& axes);
 
 /// What the problem is once its child has answered: floors from the graph, or from the bounds
 /// table. The first workload whose inputs or reference failed fails the problem. Numbers of a

@@ -181,11 +181,8 @@ private:
       return;
     auto& best = out_.best.of(summary.id);
     best.tried += promotion ? 0 : 1;
-    const bool faster = best.objective_ns == 0 || summary.objective_ns < best.objective_ns;
-    if (summary.incumbent_stays || !(promotion || faster))
-      return;
-    best.candidate = summary.candidate;
-    best.objective_ns = summary.objective_ns;
+    if (!summary.incumbent_stays)
+      best.take(summary.candidate, summary.objective_ns, promotion);
   }
 
   /// No verdict yet. When the process ends before there is one, the attempt is cut off like others.

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "actors/baseline_times.hpp"
-#include "actors/incumbents.hpp"
 #include "actors/llm_history.hpp"
 #include "messages/event.hpp"
 #include "messages/result.hpp"
 #include "planning/portfolio.hpp"
+#include "scoring/incumbents.hpp"
 
 #include <chrono>
 #include <cstdint>

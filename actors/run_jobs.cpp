@@ -5,7 +5,6 @@
 #include "actors/prepare_jobs.hpp"
 #include "journal/hash.hpp"
 #include "protocol/child_answers.hpp"
-#include "protocol/shrink.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -81,10 +80,8 @@ result<run_pass> make_pass(const run_context& context, const problem& of, const 
   return out;
 }
 
-/// A case of a workload as it is run: what the runner numbers and the judge compares.
-using case_list = std::vector<drawn_case>;
-
-/// The same by itself, with which plan it is run being no matter, or known already.
+/// The cases of a measurement as the judge numbers them. How they are launched is no matter here,
+/// so the plan is read for a draw alone, whose cases depend on it, and once for all workloads.
 class judged_cases {
 public:
   judged_cases(const run_context& context, const problem& of, const candidate_ref& candidate,
@@ -98,31 +95,8 @@ private:
   const problem& of_;
   const candidate_ref& candidate_;
   const std::string& draw_;
-  /// Only of a draw, whose cases depend on the plan.
   std::optional<resolved_candidate> resolved_;
 };
-
-/// What a candidate is checked on, in the order of the job.
-result<case_list> cases_of(const run_context& context, const problem& of, const workload& work,
-  const std::string& draw, const resolved_candidate& candidate) {
-  const auto mine = std::find_if(candidate.workloads.begin(), candidate.workloads.end(),
-    [&](const candidate_workload& w) { return w.uuid == work.uuid; });
-  if (mine == candidate.workloads.end())
-    return fail(errc::not_found, fmt::format("{} has no workload {}", of.name, work.uuid));
-  if (!draw.empty()) {
-    auto drawn = draw_cases(context, of, work, draw, candidate);
-    if (!drawn)
-      return drawn;
-    return existing_cases(context, of, work.uuid, std::move(*drawn));
-  }
-  auto pool = pool_cases(context, of, work);
-  if (!pool)
-    return pass(pool);
-  case_list out;
-  for (auto& one : pool->cases)
-    out.push_back({std::move(one), mine->check});
-  return out;
-}
 
 result<std::vector<input_case>> judged_cases::of(const workload& work) {
   if (draw_.empty()) {
@@ -151,12 +125,6 @@ bool runner_may_say(verdict_status status) {
   return status == verdict_status::passed || status == verdict_status::runtime_error
     || status == verdict_status::timeout || status == verdict_status::reward_hack
     || status == verdict_status::not_checked || status == verdict_status::infrastructure;
-}
-
-bool is_shrunken(const run_context& context, const problem& of, const workload& work) {
-  auto full = resolve_axes(of.def, work.axes);
-  auto check = shrink_axes(of.def, work, context.check_elements_max);
-  return full && check && *full != *check;
 }
 
 /// The workloads that a measurement covers, in the order of the problem. Errors: `invalid_input`
@@ -522,59 +490,6 @@ result<evaluation> read_judge_result(const child_result& ended, std::string_view
   if (!said)
     return fail(errc::child_failed, "judge: " + said.error().what);
   return std::move(*said);
-}
-
-// ---- the steps of an executor
-
-measure_steps runner_steps(run_context_ptr context, std::string device) {
-  measure_steps out;
-  out.begin = [context, device](const measure_request& request,
-                std::chrono::nanoseconds deadline) -> result<child_request> {
-    auto work = build_run_job(*context, request, device);
-    if (!work)
-      return pass(work);
-    job what;
-    what.kind = job_kind::run;
-    what.token = request.under.token;
-    what.run = std::move(*work);
-    auto child = make_child_job(
-      *context, child_profile::runner, "gristmill-runner", std::move(what), deadline);
-    if (!child)
-      return pass(child);
-    // It outlives this call, and maybe the measurement: `end` decides.
-    child->folder.keep();
-    return std::move(child->request);
-  };
-  out.command = [context](const std::vector<std::string>& command,
-                  std::chrono::nanoseconds deadline) -> result<probe_child> {
-    auto id = context->child_ids->fetch_add(1);
-    auto folder = job_directory::create(context->jobs().string(), "probe-" + std::to_string(id));
-    if (!folder)
-      return pass(folder);
-    probe_child child;
-    child.request.id = id;
-    child.request.profile = child_profile::runner;
-    child.request.argv = command;
-    child.request.job_directory = folder->path();
-    child.request.nonce = "none"; // It says nothing on descriptor 3.
-    child.request.deadline = deadline;
-    child.folder = std::make_shared<job_directory>(std::move(*folder));
-    return child;
-  };
-  out.end = [context](const measure_request& request, const child_request& child,
-              const child_result& ended) {
-    auto measured = read_run_result(*context, request, child.nonce, ended);
-    auto to_judge = std::any_of(measured.workloads.begin(), measured.workloads.end(),
-      [](const workload_measurement& w) { return w.status == verdict_status::passed; });
-    if (to_judge) {
-      measured.output_folder = child.job_directory;
-    } else {
-      std::error_code error; // What stays behind goes with the run's scratch.
-      std::filesystem::remove_all(child.job_directory, error);
-    }
-    return measured;
-  };
-  return out;
 }
 
 } // namespace gristmill

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "actors/candidate.hpp"
-#include "actors/gpu_executor.hpp"
 #include "actors/run_context.hpp"
 #include "messages/child.hpp"
 #include "messages/measure.hpp"
@@ -24,10 +23,9 @@ result<run_job> build_run_job(
   const run_context& context, const measure_request& request, const std::string& device);
 
 /// What a runner's end means, one element for each workload that was asked for, in the problem's
-/// order. A
-/// runner that broke off, or whose answer is not plausible (nonce, number and names of workloads,
-/// statuses that only a judge may give, a time of 0), has measured nothing: every workload is
-/// `infrastructure` and `failure_text` says why.
+/// order. A runner that broke off, or whose answer is not plausible (nonce, number and names of
+/// workloads, statuses that only a judge may give, a time of 0), has measured nothing: every
+/// workload is `infrastructure` and `failure_text` says why.
 measurement read_run_result(const run_context& context, const measure_request& request,
   std::string_view nonce, const child_result& ended);
 
@@ -45,9 +43,5 @@ inline constexpr const char* first_set_label = "set 0";
 /// it is a hash.
 std::string output_file(
   const std::string& uuid, const std::string& tensor, const std::string& label = first_set_label);
-
-/// The steps of an executor with real runners on `device`. The folder of a job stays when it holds
-/// outputs to be judged; then `measurement::output_folder` names it.
-measure_steps runner_steps(run_context_ptr context, std::string device);
 
 } // namespace gristmill

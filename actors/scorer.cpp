@@ -4,7 +4,6 @@
 #include "actors/run_jobs.hpp"
 #include "actors/verdict_evidence.hpp"
 #include "actors/verdict_feedback.hpp"
-#include "scoring/comparison.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -238,12 +237,12 @@ void scorer::on_judged(const judge_request& request, const child_result& ended,
 void scorer::decide(const judge_request& request, const evaluation& judged, verdict_promise reply) {
   remove_outputs(request.measured);
   const auto& problem = request.attempt.problem;
-  const bool screens = request.purpose == measure_purpose::screen;
   const bool full = request.effort == attempt_effort::full && request.workloads.empty();
-  auto& best = best_.of(request.attempt);
+  const auto tried =
+    best_.of(request.attempt).tried + (request.purpose == measure_purpose::screen ? 1 : 0);
   const auto all =
-    evidence_of(*config_.context, request, judged, yardsticks(problem, request.workloads),
-      best.tried + (screens ? 1 : 0), static_cast<uint32_t>(tried_again_.count(request.attempt)));
+    evidence_of(*config_.context, request, judged, yardsticks(problem, request.workloads), tried,
+      static_cast<uint32_t>(tried_again_.count(request.attempt)));
   auto decided = gristmill::decide(all);
   if (decided.retrial && tried_again_.insert(request.attempt).second) {
     note_retrial(request, decided);
@@ -257,60 +256,11 @@ void scorer::decide(const judge_request& request, const evaluation& judged, verd
     for (const auto& w : v.workloads)
       baselines_[problem][w.uuid] = {w.uuid, w.time_ns, v.origin, w.floor_ns, 0};
   std::string compared;
-  const bool leads = full && v.status == verdict_status::passed && v.objective_ns > 0;
-  if (screens && leads) {
-    ++best.tried;
-    look_at_promotion(request, v);
-  } else if (leads) {
-    compare_with_incumbent(request, v, compared);
-  }
-  const bool replaces =
-    v.status == verdict_status::passed && leads && !v.wants_promotion && !v.incumbent_stays;
-  if (replaces && (!screens || best.objective_ns == 0 || v.objective_ns < best.objective_ns)) {
-    best.candidate = request.candidate;
-    best.objective_ns = v.objective_ns;
-  }
+  if (full && v.status == verdict_status::passed && v.objective_ns > 0)
+    compared = best_.weigh(request, config_.context->promote, v);
   if (!v.wants_promotion)
     add_feedback_of_verdict(*config_.context, problem, request.measured, judged, v);
   keep(request, std::move(v), judged, compared, reply);
-}
-
-void scorer::look_at_promotion(const judge_request& of, verdict& v) const {
-  if (!config_.context->promote || of.kind == attempt_kind::baseline)
-    return;
-  const auto* best = best_.find(of.attempt);
-  if (best != nullptr
-    && (v.objective_ns >= best->objective_ns || best->candidate.hash == of.candidate.hash))
-    return; // It leads nowhere anyway.
-  v.wants_promotion = true;
-  if (best != nullptr)
-    v.incumbent = best->candidate;
-}
-
-void scorer::compare_with_incumbent(
-  const judge_request& of, verdict& v, std::string& compared) const {
-  const auto* best = best_.find(of.attempt);
-  if (of.against)
-    v.incumbent = of.against->candidate;
-  const std::string was = of.against ? of.against->candidate.hash : std::string{};
-  if (best != nullptr && best->candidate.hash != was) { // Somebody else was promoted meanwhile.
-    v.wants_promotion = v.objective_ns < best->objective_ns;
-    v.incumbent_stays = !v.wants_promotion;
-    v.incumbent = best->candidate;
-    compared = fmt::format(
-      "{} has become the incumbent meanwhile, with {} ns", best->candidate.key, best->objective_ns);
-  } else if (of.against) {
-    const auto found = compare_paired(of.measured.workloads, best == nullptr ? 1 : best->tried);
-    compared = found.reason;
-    if (found.answer == gain_answer::cannot_say) {
-      v.status = verdict_status::infrastructure;
-      v.reason = "the comparison with the incumbent cannot be read: " + found.reason;
-      return;
-    }
-    v.incumbent_stays = found.answer != gain_answer::improves;
-  }
-  if (v.incumbent_stays)
-    v.reason = "the incumbent stays: " + compared;
 }
 
 void scorer::note_retrial(const judge_request& of, const decision& why) {

@@ -3,9 +3,9 @@
 #include "actors/baseline_times.hpp"
 #include "actors/child_job.hpp"
 #include "actors/event_port.hpp"
-#include "actors/incumbents.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/run_context.hpp"
+#include "scoring/incumbents.hpp"
 #include "scoring/verdict.hpp"
 
 #include <map>
@@ -36,10 +36,8 @@ struct scorer_config {
 /// and never becomes T_b.
 ///
 /// In a run with promotions a candidate that screens better than the incumbent of its problem and
-/// language gets no verdict yet: the answer wants a promotion, and the log says `screened`. The
-/// verdict is on the promotion, and the incumbent is replaced when that says so. When another
-/// candidate has been promoted meanwhile, it has to face that one too. The baseline is the first
-/// incumbent without a promotion: nobody chose it among others.
+/// language gets no verdict yet (scoring/incumbents.hpp): the answer wants a promotion, and the log
+/// says `screened`. The verdict is on the promotion.
 ///
 /// A suspicion that the rules of integrity find (scoring/integrity.hpp) is answered once with
 /// `lease_expired`, so that the candidate is measured again under another lease.
@@ -60,10 +58,6 @@ private:
   void on_judged(const judge_request& request, const child_result& ended, const std::string& nonce,
     verdict_promise reply);
   void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
-  /// Whether a screened candidate is to be promoted, and against whom.
-  void look_at_promotion(const judge_request& of, verdict& v) const;
-  /// What the comparison with the incumbent says; its line for the log goes into `compared`.
-  void compare_with_incumbent(const judge_request& of, verdict& v, std::string& compared) const;
   void note_retrial(const judge_request& of, const decision& why);
   /// Stores the verdict, then tells it. `compared` is what a promotion found.
   void keep(const judge_request& of, verdict v, const evaluation& judged,

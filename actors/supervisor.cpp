@@ -21,6 +21,8 @@ bool may_restart(role which) {
   case role::scorer:
   case role::child_front:
   case role::journal:
+  case role::judge:
+  case role::cluster_hub:
   case role::llm_gateway: // Its books are the money that was spent.
     return false;
   }
@@ -44,8 +46,8 @@ supervisor::supervisor(caf::actor_config& actor, supervisor_config config)
   // Who asks ends before who answers; what starts children ends before their front; the log is
   // last.
   stages_ = {{role::worker}, {role::planner, role::proposer},
-    {role::gpu, role::compiler, role::oracle, role::scorer, role::llm_gateway}, {role::gpu_lease},
-    {role::child_front}, {role::journal}};
+    {role::gpu, role::compiler, role::oracle, role::scorer, role::llm_gateway}, {role::judge},
+    {role::cluster_hub}, {role::gpu_lease}, {role::child_front}, {role::journal}};
 }
 
 void supervisor::on_exit() {
@@ -124,7 +126,12 @@ void supervisor::begin() {
     start({role::child_front, 0});
   if (config_.make.models)
     start({role::llm_gateway, 0});
-  for (auto which : {role::gpu_lease, role::compiler, role::oracle, role::scorer, role::planner})
+  start({role::gpu_lease, 0});
+  if (config_.make.cluster)
+    start({role::cluster_hub, 0});
+  if (config_.make.judge)
+    start({role::judge, 0});
+  for (auto which : {role::compiler, role::oracle, role::scorer, role::planner})
     start({which, 0});
   for (uint32_t i = 0; i < config_.gpus; ++i)
     start({role::gpu, i});
@@ -151,6 +158,12 @@ void supervisor::start(member who) {
     break;
   case role::gpu_lease:
     handle = control_of(peers_.lease = make.lease(system, peers_));
+    break;
+  case role::cluster_hub:
+    handle = control_of(peers_.cluster = make.cluster(system, peers_));
+    break;
+  case role::judge:
+    handle = control_of(peers_.judge = make.judge(system, peers_));
     break;
   case role::compiler:
     handle = control_of(peers_.compiler = make.compiler(system, peers_));

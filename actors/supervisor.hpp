@@ -24,8 +24,12 @@ struct run_peers {
   /// Null in a run without language models.
   llm_gateway_actor models;
   gpu_lease_actor lease;
+  /// Null in a run of one process.
+  cluster_hub_actor cluster;
   compiler_actor compiler;
   oracle_actor oracle;
+  /// Null in a rehearsal.
+  judge_actor judge;
   scorer_actor scorer;
   planner_actor planner;
   std::vector<proposer_actor> proposers;
@@ -39,8 +43,12 @@ struct run_factories {
   /// Empty in a run without language models.
   std::function<llm_gateway_actor(caf::actor_system&, const run_peers&)> models;
   std::function<gpu_lease_actor(caf::actor_system&, const run_peers&)> lease;
+  /// Empty in a run of one process.
+  std::function<cluster_hub_actor(caf::actor_system&, const run_peers&)> cluster;
   std::function<compiler_actor(caf::actor_system&, const run_peers&)> compiler;
   std::function<oracle_actor(caf::actor_system&, const run_peers&)> oracle;
+  /// Empty in a rehearsal, which compares nothing.
+  std::function<judge_actor(caf::actor_system&, const run_peers&)> judge;
   std::function<scorer_actor(caf::actor_system&, const run_peers&)> scorer;
   std::function<planner_actor(caf::actor_system&, const run_peers&)> planner;
   std::function<gpu_actor(caf::actor_system&, const run_peers&, uint32_t index)> gpu;

@@ -1,5 +1,6 @@
 #include "actors/verdict_evidence.hpp"
 
+#include "actors/prepare_jobs.hpp"
 #include "protocol/evidence.hpp"
 #include "scoring/floor.hpp"
 
@@ -78,18 +79,12 @@ uint64_t physical_floor_of(
   auto found = context.problems.find(problem_name);
   if (found == context.problems.end() || limits.shortest_kernel_ns == 0)
     return 0;
-  uint64_t bytes = 0;
-  for (const auto& work : found->second.workloads) {
-    if (work.uuid != uuid)
-      continue;
-    auto axes = resolve_axes(found->second.def, work.axes);
-    for (const auto& spec : found->second.def.outputs) {
-      auto shape = axes ? resolve_shape(spec, *axes) : result<std::vector<int64_t>>{pass(axes)};
-      auto size = shape ? storage_bytes(spec.type, *shape) : result<uint64_t>{pass(shape)};
-      bytes += size ? *size : 0;
-    }
-  }
-  return physical_floor(limits, bytes);
+  const auto& target = found->second;
+  for (const auto& work : target.workloads)
+    if (work.uuid == uuid)
+      if (auto axes = resolve_axes(target.def, work.axes))
+        return physical_floor(limits, output_bytes(target.def, *axes));
+  return physical_floor(limits, 0);
 }
 
 } // namespace gristmill

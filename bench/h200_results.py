@@ -45,7 +45,7 @@ def geomean(values):
 
 
 def interval(blocks):
-    """Ratio of the rival's to our median over blocks of one comparison: low and high. None without two."""
+    """Fastest and slowest median among our blocks of one comparison, in nanoseconds. None without two."""
     ours = [b["median_ns"] for b in blocks if not b["rival"] and b["median_ns"]]
     if len(ours) < 2:
         return None
@@ -107,8 +107,7 @@ def problem_lines(table, best, held):
             if time:
                 sol = t_sol / time
                 speed = t_b / time
-                gain = t_b - t_sol
-                score = 1 / (1 + (time - t_sol) / gain) if gain > 0 else None
+                score = found["row"]["sol_score"]
                 speed_eager = eager["median"] / time if eager else None
                 # A copy bounds nothing that computes longer than it moves.
                 share = copy["median"] / time if copy else None
@@ -120,7 +119,7 @@ def problem_lines(table, best, held):
                 ends = interval(found["row"]["blocks"])
                 if ends:
                     spread = f" ({t_b / ends[1]:.2f} to {t_b / ends[0]:.2f})"
-            memory_bound = copy and t_sol and copy["median"] < 1.6 * t_sol
+            memory_bound = copy and t_sol and t_sol < 1.6 * copy["median"]
             if share is not None and memory_bound:
                 copies.append((problem, share))
             note = []
@@ -130,6 +129,8 @@ def problem_lines(table, best, held):
                 note.append("audit")
             if time and time < t_sol:
                 note.append("below T_SOL")
+            if t_b < t_sol:
+                note.append("T_b below T_SOL")
             lines.append(
                 f"| {problem} | {number(t_b / 1e3)} ({baseline['winner']}) | "
                 f"{number(eager['median'] / 1e3 if eager else None)} | {number(time / 1e3 if time else None)} | "

@@ -80,8 +80,8 @@ std::string blocks_text(const std::vector<comparison_block>& blocks) {
 }
 
 std::string judged_text(const workload_evaluation& j) {
-  auto out = fmt::format("    compared: {} calls{}{}; {} on '{}'{}\n", j.calls,
-    j.shrunken ? ", at a smaller twin of the shape" : "", "", to_string(j.status), j.call,
+  auto out = fmt::format("    compared: {} calls{}; {} on '{}'{}\n", j.calls,
+    j.shrunken ? ", at a smaller twin of the shape" : "", to_string(j.status), j.call,
     j.detail.empty() ? "" : ": " + j.detail);
   for (const auto& o : j.outputs) {
     out += fmt::format("      {}: {} of {} elements miss, largest error {:.3g} absolute, {:.3g} "

@@ -1,18 +1,15 @@
-#include "cli/baseline_child.hpp"
-#include "cli/baseline_jobs.hpp"
-#include "cli/baseline_lease.hpp"
+#include "cli/baseline_plan.hpp"
+#include "cli/baseline_runner.hpp"
+#include "cli/flag_choice.hpp"
+#include "cli/scratch_folder.hpp"
 #include "cli/verb.hpp"
-#include "journal/hash.hpp"
 #include "kernels/builtin.hpp"
 #include "protocol/duration_text.hpp"
-#include "protocol/nearest.hpp"
 #include "report/baseline_table.hpp"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fmt/format.h>
@@ -27,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::nanoseconds;
-using std::chrono::seconds;
-using steady = std::chrono::steady_clock;
 
 struct baseline_arguments {
   std::vector<std::string> problems;
@@ -48,34 +43,6 @@ struct baseline_arguments {
   uint64_t seed = 0;
   bool roofline = false;
   bool json = false;
-};
-
-/// Longest lease of class `reference` that a broker gives.
-constexpr seconds cap_max{600};
-/// Importing torch, without a lease.
-constexpr seconds ready_limit{180};
-
-/// Gone with all that it holds.
-class scratch_folder {
-public:
-  static result<scratch_folder> create() {
-    auto text = (fs::temp_directory_path() / "gristmill-baseline-XXXXXX").string();
-    if (mkdtemp(text.data()) == nullptr)
-      return fail(errc::io_failed, text + ": no folder for temporary files");
-    return scratch_folder(text);
-  }
-  scratch_folder(scratch_folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  scratch_folder& operator=(scratch_folder&&) = delete;
-  ~scratch_folder() {
-    std::error_code error;
-    if (!path_.empty())
-      fs::remove_all(path_, error);
-  }
-  const fs::path& path() const { return path_; }
-
-private:
-  explicit scratch_folder(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
 };
 
 std::string today() {
@@ -125,168 +92,10 @@ result<void> check_gpus(const std::string& gpus) {
       + ": expected one GPU, such as cuda:0, or cpu to try everything but the times");
 }
 
-/// What is still to do, in order, and what it needs.
-struct baseline_plan {
-  std::vector<problem> problems;
-  std::vector<baseline_task> tasks;
-  std::vector<baseline_table::row> rows;
-};
-
 struct baseline_limits {
   nanoseconds mode{0};
   nanoseconds all{0};
   nanoseconds agent{0};
-};
-
-result<std::set<std::string>> chosen_modes(
-  const baseline_arguments& arguments, const std::vector<problem>& problems) {
-  std::vector<std::string> known = general_baseline_modes();
-  for (const auto& target : problems)
-    for (const auto& [mode, file] : problem_baseline_modes(target))
-      if (std::find(known.begin(), known.end(), mode) == known.end())
-        known.push_back(mode);
-  if (arguments.modes.empty())
-    return std::set<std::string>(known.begin(), known.end());
-  std::set<std::string> out;
-  std::string rest = arguments.modes;
-  while (!rest.empty()) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    const auto mode = rest.substr(0, comma);
-    rest.erase(0, std::min(comma + 1, rest.size()));
-    if (std::find(known.begin(), known.end(), mode) == known.end())
-      return fail(
-        errc::invalid_input, "--modes: " + mode + ": unknown mode" + suggestion(mode, known));
-    out.insert(mode);
-  }
-  return out;
-}
-
-/// All problems of one mode before the next mode: when the time is over, what is left out is the
-/// dearest mode, for all alike.
-result<baseline_plan> make_plan(const baseline_arguments& arguments, std::vector<problem> problems,
-  const baseline_protocol& how, const fs::path& scratch) {
-  baseline_plan plan;
-  plan.problems = std::move(problems);
-  auto modes = chosen_modes(arguments, plan.problems);
-  if (!modes)
-    return pass(modes);
-  for (const auto& target : plan.problems)
-    for (const auto& work : target.workloads) {
-      auto row = baseline_row(target, work);
-      if (!row)
-        return pass(row);
-      plan.rows.push_back(std::move(*row));
-    }
-  const auto bytes_of = [&](const std::string& problem, const std::string& uuid) -> uint64_t {
-    for (const auto& row : plan.rows)
-      if (row.problem == problem && row.uuid == uuid)
-        return row.work.bytes;
-    return 0;
-  };
-  const auto add = [&](const std::string& mode, auto&& code_of) -> result<void> {
-    for (const auto& target : plan.problems) {
-      const auto code = code_of(target);
-      if (!code)
-        continue;
-      for (const auto& work : target.workloads) {
-        const uint64_t copied = mode == "eager" ? bytes_of(target.name, work.uuid) : 0;
-        auto task = write_baseline_job(target, work, mode, *code, copied, how, scratch);
-        if (!task)
-          return pass(task);
-        plan.tasks.push_back(std::move(*task));
-      }
-    }
-    return {};
-  };
-  const auto no_code = [](const problem&) { return std::optional<std::string>{""}; };
-  for (const auto& mode : general_baseline_modes()) {
-    if (mode == "max-autotune")
-      for (const auto& own : *modes) {
-        const auto code = [&](const problem& target) -> std::optional<std::string> {
-          for (const auto& [name, file] : problem_baseline_modes(target))
-            if (name == own)
-              return fs::absolute(file).string();
-          return std::nullopt;
-        };
-        if (auto added = add(own, code); !added)
-          return pass(added);
-      }
-    if (modes->count(mode) > 0)
-      if (auto added = add(mode, no_code); !added)
-        return pass(added);
-  }
-  if (!arguments.code.empty()) {
-    const auto given = [&](const problem&) {
-      return std::optional<std::string>{fs::absolute(arguments.code).string()};
-    };
-    if (auto added = add("agent", given); !added)
-      return pass(added);
-  }
-  return plan;
-}
-
-/// Runs tasks one after another, each under a lease of its own; the next one imports torch
-/// meanwhile.
-class baseline_runner {
-public:
-  baseline_runner(const baseline_arguments& arguments, std::string script, std::string log,
-    std::optional<baseline_leases> leases, const baseline_limits& limits)
-    : arguments_(arguments), script_(std::move(script)), log_(std::move(log)),
-      leases_(std::move(leases)), limits_(limits), until_(steady::now() + limits.all) {}
-
-  bool is_over() const { return steady::now() >= until_; }
-
-  void prepare(const baseline_task& task) {
-    next_file_ = task.job_file;
-    next_ = baseline_child::start(arguments_.python, script_, task.job_file, log_);
-  }
-
-  /// The answer, or a failed one in the same form: a mode that dies is a mode that is told.
-  ordered_json run(const baseline_task& task, const baseline_task* following) {
-    if (next_file_ != task.job_file)
-      prepare(task);
-    auto child = std::move(next_);
-    next_file_.clear();
-    if (!child)
-      return failed(child.error());
-    if (auto ready = (*child)->await_ready(ready_limit); !ready)
-      return failed(ready.error());
-    if (following)
-      prepare(*following);
-    if (!leases_)
-      return answer_of((*child)->measure("", limits_.mode));
-    auto lease = leases_->acquire("baseline " + task.problem + " " + task.mode,
-      std::min<nanoseconds>(limits_.mode + seconds{30}, cap_max));
-    if (!lease)
-      return failed(lease.error());
-    auto answer = (*child)->measure(lease->visible(), limits_.mode);
-    child->reset(); // Nothing of it may be left when the lease ends.
-    (void)lease->release(answer ? lease_outcome::fine : lease_outcome::fault,
-      answer ? "measured" : answer.error().what);
-    return answer_of(std::move(answer));
-  }
-
-  const std::optional<baseline_leases>& leases() const { return leases_; }
-
-private:
-  ordered_json answer_of(result<ordered_json> answer) const {
-    return answer ? std::move(*answer) : failed(answer.error());
-  }
-  ordered_json failed(const failure& why) const {
-    return {{"status", "failed"},
-      {"reason",
-        why.code == errc::timed_out ? fmt::format("over the limit of {}", arguments_.limit)
-                                    : why.what + "; see " + log_}};
-  }
-
-  const baseline_arguments& arguments_;
-  std::string script_;
-  std::string log_;
-  std::optional<baseline_leases> leases_;
-  baseline_limits limits_;
-  steady::time_point until_;
-  result<std::unique_ptr<baseline_child>> next_;
-  std::string next_file_;
 };
 
 result<void> write_text(const std::string& path, const std::string& text) {
@@ -408,7 +217,7 @@ exit_code print_end(const baseline_arguments& arguments, const baseline_table& t
 /// Everything behind the checks of the flags.
 exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> problems,
   const baseline_limits& limits) {
-  auto scratch = scratch_folder::create();
+  auto scratch = scratch_folder::create("gristmill-baseline-");
   if (!scratch)
     return complain(scratch.error());
   baseline_protocol how;
@@ -418,7 +227,8 @@ exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> 
   how.on_cpu = arguments.gpus == "cpu";
   if (how.on_cpu)
     how.sets = 2;
-  auto plan = make_plan(arguments, std::move(problems), how, scratch->path());
+  auto plan =
+    make_baseline_plan(std::move(problems), arguments.modes, arguments.code, how, scratch->path());
   if (!plan)
     return complain(plan.error());
   auto script = write_baseline_scripts(scratch->path());
@@ -433,7 +243,8 @@ exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> 
   }
   const std::string log =
     arguments.out.empty() ? (scratch->path() / "log").string() : arguments.out + ".log";
-  baseline_runner runner(arguments, *script, log, std::move(leases), limits);
+  baseline_runner runner(
+    {arguments.python, *script, log, limits.mode, arguments.limit, limits.all}, std::move(leases));
   auto rates = rates_answer(arguments, how, scratch->path(), runner);
   if (!rates)
     return complain(rates.error());
@@ -511,10 +322,8 @@ exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> 
 exit_code baseline_command(const baseline_arguments& arguments) {
   if (auto fits = check_gpus(arguments.gpus); !fits)
     return complain(fits.error());
-  const std::vector<std::string> flushes{"official", "clean"};
-  if (std::find(flushes.begin(), flushes.end(), arguments.flush) == flushes.end())
-    return complain({errc::invalid_input,
-      "--flush " + arguments.flush + ": unknown" + suggestion(arguments.flush, flushes)});
+  if (auto known = check_choice("--flush", arguments.flush, {"official", "clean"}); !known)
+    return complain(known.error());
   if (arguments.samples < 3 || arguments.samples > 10'000)
     return complain(
       {errc::invalid_input, fmt::format("--samples {}: expected 3 to 10000", arguments.samples)});
@@ -544,10 +353,10 @@ exit_code baseline_command(const baseline_arguments& arguments) {
       return complain(time.error());
     *to = *time;
   }
-  if (limits.mode > cap_max)
+  if (limits.mode > baseline_runner::lease_cap)
     return complain({errc::invalid_input,
       fmt::format("--limit {}: a lease of class reference lasts {} s at most", arguments.limit,
-        cap_max.count())});
+        baseline_runner::lease_cap.count())});
   auto problems = load_all(arguments.problems);
   if (!problems)
     return complain(problems.error());

@@ -27,7 +27,7 @@ public:
   result<broker_lease> acquire(const std::string& what, std::chrono::nanoseconds cap) const;
 
   const std::string& socket() const { return socket_; }
-  /// "the broker at …" or "a broker of its own", for the provenance.
+  /// From whom the leases are, for the provenance.
   std::string words() const;
 
 private:

@@ -19,6 +19,7 @@ exit_code complain(const failure& what) {
   case errc::child_failed:
   case errc::timed_out:
   case errc::shutting_down:
+  case errc::node_lost:
   case errc::device_fault:
     return exit_code::failure;
   case errc::budget_exhausted:

@@ -1,9 +1,9 @@
 #include "cli/device_setup.hpp"
 
 #include "cli/commands.hpp"
+#include "cli/flag_choice.hpp"
 #include "gpu/mock/profile.hpp"
 #include "gpu/toolchain/compiler_process.hpp"
-#include "protocol/nearest.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,17 +42,9 @@ uint32_t arch_number(const std::string& arch) {
   return arch.size() < 4 ? 0 : static_cast<uint32_t>(std::strtoul(arch.c_str() + 3, nullptr, 10));
 }
 
-device_facts facts_of(const device_properties& device) {
-  device_facts facts;
-  facts.sm_count = device.sm_count;
-  facts.smem_per_block = static_cast<uint32_t>(device.shared_per_block);
-  facts.smem_per_sm = static_cast<uint32_t>(device.shared_per_sm);
-  facts.l2_bytes = device.l2_bytes;
-  facts.arch = arch_number(device.arch);
-  return facts;
-}
-
-device_facts facts_of(const device_description& device) {
+/// Of `device_properties` or a `device_description`.
+template <class D>
+device_facts facts_of(const D& device) {
   device_facts facts;
   facts.sm_count = device.sm_count;
   facts.smem_per_block = static_cast<uint32_t>(device.shared_per_block);
@@ -273,15 +265,8 @@ result<void> load_devices(run_setup& setup) {
 result<void> apply_measure_settings(run_setup& setup) {
   const auto& s = setup.settings;
   auto& context = setup.context;
-  const auto one_of = [](const char* flag, const std::string& value,
-                        const std::vector<std::string>& known) -> result<void> {
-    if (std::find(known.begin(), known.end(), value) != known.end())
-      return {};
-    return fail(
-      errc::invalid_input, fmt::format("{} {}: unknown{}", flag, value, suggestion(value, known)));
-  };
-  for (auto fine : {one_of("--promote", s.promote, {"auto", "on", "off"}),
-         one_of("--flush", s.flush, {"official", "clean"})})
+  for (auto fine : {check_choice("--promote", s.promote, {"auto", "on", "off"}),
+         check_choice("--flush", s.flush, {"official", "clean"})})
     if (!fine)
       return fine;
   const bool real = context.measured;

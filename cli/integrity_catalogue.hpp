@@ -58,7 +58,7 @@ struct catalogue_row {
   std::vector<std::string> cheats;
   /// Why, or what remains.
   std::string why;
-  /// Name of the test that shows it; empty where the cheats do.
+  /// Names of the tests that show it, with commas between; empty where the cheats do.
   std::string shown_by;
 };
 

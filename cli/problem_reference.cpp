@@ -2,28 +2,24 @@
 
 #include "actors/child_job.hpp"
 #include "actors/prepare_jobs.hpp"
+#include "cli/flag_choice.hpp"
 #include "cli/problem_paths.hpp"
+#include "cli/scratch_folder.hpp"
 #include "gpu/children/child_loop.hpp"
 #include "journal/hash.hpp"
 #include "protocol/child_answers.hpp"
 #include "protocol/duration_text.hpp"
-#include "protocol/nearest.hpp"
 #include "protocol/shrink.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <future>
 #include <memory>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gristmill {
@@ -48,76 +44,6 @@ struct reference_end {
   std::string status;
   double seconds = 0;
   std::string reason;
-};
-
-constexpr std::string_view scratch_prefix = "gristmill-references-";
-
-/// The lock of a folder, or -1 while somebody else has it. It is let go when its process ends, in
-/// whatever way, and no child inherits it.
-int lock_folder(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0)
-    return -1;
-  struct stat seen {};
-  if (fstat(descriptor, &seen) == 0 && seen.st_uid == geteuid()
-    && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-    return descriptor;
-  close(descriptor);
-  return -1;
-}
-
-/// Removes what commands left behind that were killed.
-void reap_scratch(const fs::path& parent) {
-  std::error_code error;
-  std::vector<fs::path> old;
-  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().starts_with(scratch_prefix))
-      old.push_back(it->path());
-  for (const auto& folder : old)
-    if (const int lock = lock_folder(folder); lock >= 0) {
-      fs::remove_all(folder, error); // What cannot be removed stays for the next one.
-      close(lock);
-    }
-}
-
-/// Gone with all that it holds when the command ends.
-class scratch_folder {
-public:
-  static result<scratch_folder> create() {
-    std::error_code error;
-    const auto parent = fs::temp_directory_path(error);
-    if (error)
-      return fail(errc::io_failed, "no folder for temporary files: " + error.message());
-    reap_scratch(parent);
-    // Another command may take a new folder for an old one before it is locked.
-    for (int attempt = 0; attempt < 10; ++attempt) {
-      auto name = (parent / fmt::format("{}XXXXXX", scratch_prefix)).string();
-      if (mkdtemp(name.data()) == nullptr)
-        return fail(errc::io_failed, fmt::format("{}: {}", name, std::strerror(errno)));
-      const int lock = lock_folder(name);
-      if (lock >= 0 && fs::exists(name, error))
-        return scratch_folder{name, lock};
-      if (lock >= 0)
-        close(lock);
-    }
-    return fail(errc::io_failed, parent.string() + ": no folder in it could be kept");
-  }
-  scratch_folder(scratch_folder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
-  scratch_folder& operator=(scratch_folder&&) = delete;
-  ~scratch_folder() {
-    std::error_code error;
-    if (!path_.empty())
-      fs::remove_all(path_, error);
-    if (lock_ >= 0)
-      close(lock_);
-  }
-  const fs::path& path() const { return path_; }
-
-private:
-  scratch_folder(fs::path path, int lock) : path_(std::move(path)), lock_(lock) {}
-  fs::path path_;
-  int lock_ = -1;
 };
 
 /// Keeps interrupts until they are asked for, so that a command can clean up before it ends. To be
@@ -375,16 +301,14 @@ result<run_context> make_context(const reference_arguments& arguments, const fs:
 }
 
 exit_code problem_reference_command(const reference_arguments& arguments) {
-  const std::vector<std::string> choices{"smallest", "all"};
-  if (std::find(choices.begin(), choices.end(), arguments.workload) == choices.end())
-    return complain({errc::invalid_input,
-      "--workload " + arguments.workload + ": unknown" + suggestion(arguments.workload, choices)});
+  if (auto known = check_choice("--workload", arguments.workload, {"smallest", "all"}); !known)
+    return complain(known.error());
   const auto limit = parse_duration_ns(arguments.limit);
   if (!limit || *limit == 0 || *limit > uint64_t{INT64_MAX})
     return complain({errc::invalid_input,
       "--limit " + arguments.limit + ": expected a time of more than 0, such as 30s or 2m"});
   interrupts stop;
-  auto scratch = scratch_folder::create();
+  auto scratch = scratch_folder::create("gristmill-references-");
   if (!scratch)
     return complain(scratch.error());
   auto context = make_context(arguments, scratch->path());

@@ -9,7 +9,7 @@
 #include "actors/proposers.hpp"
 #include "actors/rehearsal.hpp"
 #include "actors/run_events.hpp"
-#include "actors/run_jobs.hpp"
+#include "actors/runner_steps.hpp"
 #include "actors/scorer.hpp"
 #include "actors/worker.hpp"
 #include "cli/trial_child.hpp"
@@ -109,7 +109,7 @@ gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers,
   if (setup.devices.front().what == device_group::kind::mock)
     config.table.caps[static_cast<size_t>(lease_class::timing)] = std::chrono::minutes{10};
   // Each process of a comparison makes a context, warms the device up and brings its inputs there;
-  // no sample begins after 30 s of a workload.
+  // no sample begins after 5 s of a workload (`actors/run_jobs.cpp`).
   if (setup.context.measured)
     config.table.caps[static_cast<size_t>(lease_class::timing)] = std::chrono::minutes{5};
   config.table.ttl = lease_ttl;

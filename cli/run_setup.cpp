@@ -3,16 +3,16 @@
 #include "actors/candidate.hpp"
 #include "cli/commands.hpp"
 #include "cli/device_setup.hpp"
+#include "cli/flag_choice.hpp"
 #include "gpu/lease/policy.hpp"
 #include "journal/hash.hpp"
 #include "kernels/builtin.hpp"
 #include "planning/allocation/allocation_text.hpp"
 #include "protocol/bounds.hpp"
 #include "protocol/nearest.hpp"
+#include "report/score_traces.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
@@ -28,13 +28,6 @@ namespace {
 
 /// When nothing is asked for: what a first look may take on a laptop.
 constexpr const char* default_budget = "150s";
-
-result<void> one_of(
-  const std::string& flag, const std::string& value, const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), value) != known.end())
-    return {};
-  return fail(errc::invalid_input, flag + " " + value + ": unknown" + suggestion(value, known));
-}
 
 result<problem> find_problem(const std::string& given) {
   std::error_code error;
@@ -138,20 +131,10 @@ result<void> load_problems(run_setup& setup) {
   return {};
 }
 
-/// Case, blanks and a leading "NVIDIA" do not matter, as for a score.
-std::string plain_device(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (c != ' ' && c != '_')
-      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out.starts_with("nvidia") ? out.substr(6) : out;
-}
-
 /// Whether a table for this device holds for the run's.
 bool is_of_device(const run_context& context, const std::string& device) {
   return device == context.device_label
-    || (!context.device_title.empty()
-      && plain_device(device) == plain_device(context.device_title));
+    || (!context.device_title.empty() && is_same_device(device, context.device_title));
 }
 
 result<void> load_bounds_table(run_setup& setup) {
@@ -343,10 +326,10 @@ result<run_setup> check_settings(const run_settings& settings) {
       return {};
     },
     [&] {
-      return one_of("--toolchain", s.toolchain, {"auto", "nvrtc", "clang"});
+      return check_choice("--toolchain", s.toolchain, {"auto", "nvrtc", "clang"});
     },
     [&] {
-      return one_of("--oracle", s.oracle, {"auto", "native", "torch"});
+      return check_choice("--oracle", s.oracle, {"auto", "native", "torch"});
     },
     [&]() -> check {
       auto policy = policy_from_text(s.lease_policy);

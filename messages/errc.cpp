@@ -30,6 +30,8 @@ std::string to_string(errc code) {
     return "budget exhausted";
   case errc::provider_refused:
     return "provider refused";
+  case errc::node_lost:
+    return "node lost";
   }
   return "unknown error";
 }

@@ -33,6 +33,9 @@ enum class errc : uint8_t {
   budget_exhausted,
   /// A provider of models refuses us for good: key, quota, unknown model.
   provider_refused,
+  /// The machine that was to answer is gone or cannot be reached: nobody's fault, to be asked of
+  /// another one. Counts against no limit.
+  node_lost,
 };
 
 std::string to_string(errc code);

@@ -26,6 +26,10 @@ std::string to_string(role which) {
     return "journal";
   case role::llm_gateway:
     return "llm-gateway";
+  case role::judge:
+    return "judge";
+  case role::cluster_hub:
+    return "cluster-hub";
   }
   return "unknown";
 }

@@ -23,6 +23,8 @@ enum class role : uint8_t {
   child_front,
   journal,
   llm_gateway,
+  judge,
+  cluster_hub,
 };
 
 std::string to_string(role which);

@@ -55,14 +55,22 @@ int child_main(int argc, char** argv, std::string_view program, job_kind kind,
   }
 }
 
-result<std::vector<std::string>> helper_command(
-  std::string_view profile, std::vector<std::string> command) {
+result<std::string> own_program() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error)
     return fail(errc::io_failed, "/proc/self/exe: " + error.message());
-  std::vector<std::string> all{(self.parent_path() / "gristmill-jail").string(), "--nested",
-    "--parent", std::to_string(getpid()), std::string(profile), "--"};
+  return self.string();
+}
+
+result<std::vector<std::string>> helper_command(
+  std::string_view profile, std::vector<std::string> command) {
+  auto self = own_program();
+  if (!self)
+    return pass(self);
+  const auto folder = std::filesystem::path(*self).parent_path();
+  std::vector<std::string> all{(folder / "gristmill-jail").string(), "--nested", "--parent",
+    std::to_string(getpid()), std::string(profile), "--"};
   for (auto& argument : command)
     all.push_back(std::move(argument));
   return all;

@@ -28,6 +28,9 @@ struct child_context {
 int child_main(int argc, char** argv, std::string_view program, job_kind kind,
   result<void> (*work)(child_context&));
 
+/// The program of this process, absolute, without links. Fails with `io_failed`.
+result<std::string> own_program();
+
 /// The command that starts `command` as a helper of this child, through the gristmill-jail beside
 /// this program: in our group and within our limits, without descriptor 3, and dead as soon as we
 /// are. The profile is our own. `command[0]` is an absolute path. Fails with `io_failed`.

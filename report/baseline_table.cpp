@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 
 namespace gristmill {
 
@@ -31,6 +32,89 @@ uint64_t rate_of(const ordered_json& rates, const char* kind) {
     return 0;
   return static_cast<uint64_t>(found->get<double>());
 }
+
+/// The fastest call of all modes in whole nanoseconds; 0 when none was timed.
+uint64_t shortest_call(const baseline_record& record) {
+  double out = 0;
+  for (const auto& mode : record.modes)
+    if (mode.device && (out == 0 || mode.counted().min < out))
+      out = mode.counted().min;
+  return out == 0 ? 0 : std::max<uint64_t>(1, static_cast<uint64_t>(out));
+}
+
+/// The rates of a roofline, and where modes of the table were faster, what these reached. A floor
+/// above a time that was measured would be none.
+class reached_rates {
+public:
+  explicit reached_rates(const device_rates& measured) : rates_(measured) {}
+
+  void add(const baseline_table::row& what, const baseline_record& record) {
+    const auto ns = shortest_call(record);
+    if (ns == 0)
+      return;
+    const auto& work = what.work;
+    const auto by = fmt::format("by {} {}", what.problem, what.uuid);
+    if (const auto took = time_of({0, work.flops, {}}); took > ns) {
+      rates_.flops_per_second = raised(rates_.flops_per_second, took, ns);
+      said_["flops"] =
+        fmt::format("{:.1f} T flops/s {}", static_cast<double>(rates_.flops_per_second) / 1e12, by);
+    }
+    if (const auto took = time_of({0, 0, work.macs}); took > ns)
+      for (size_t i = 0; i < mac_classes; ++i)
+        if (work.macs[i] > 0) {
+          rates_.macs_per_second[i] = raised(rates_.macs_per_second[i], took, ns);
+          said_[std::string(mac_class_names[i])] = fmt::format("{} {:.1f} T multiply-adds/s {}",
+            mac_class_names[i], static_cast<double>(rates_.macs_per_second[i]) / 1e12, by);
+        }
+    if (const auto took = time_of({work.bytes, 0, {}}); took > ns) {
+      const auto rate = raised(rates_.bytes_per_second, took, ns);
+      bandwidths_.push_back({work.bytes, rate});
+      said_["bytes " + by] =
+        fmt::format("{:.3f} TB/s {}, which counts for what moves no more bytes",
+          static_cast<double>(rate) / 1e12, by);
+    }
+  }
+
+  /// A cache serves a workload that moves fewer bytes at least as well; the larger ones have to go
+  /// to memory.
+  device_rates of(const work_amount& work) const {
+    auto out = rates_;
+    for (const auto& each : bandwidths_)
+      if (each.bytes >= work.bytes)
+        out.bytes_per_second = std::max(out.bytes_per_second, each.rate);
+    return out;
+  }
+
+  /// Empty when no mode was faster.
+  std::string words() const {
+    std::string out;
+    for (const auto& [kind, text] : said_)
+      out += (out.empty() ? "; modes of this table were faster, so there: " : "; ") + text;
+    return out;
+  }
+
+private:
+  struct bandwidth {
+    uint64_t bytes;
+    uint64_t rate;
+  };
+
+  /// 0 for a rate that is missing, which the floor itself tells.
+  uint64_t time_of(const work_amount& part) const {
+    const auto floor = stated_floor(part, rates_);
+    return floor ? floor->ns : 0;
+  }
+  /// Rounded up, so that the time at it is not above `ns`.
+  static uint64_t raised(uint64_t rate, uint64_t took, uint64_t ns) {
+    using wide = unsigned __int128;
+    const wide out = (wide{rate} * took + ns - 1) / ns;
+    return static_cast<uint64_t>(std::min(out, wide{std::numeric_limits<uint64_t>::max()}));
+  }
+
+  device_rates rates_;
+  std::vector<bandwidth> bandwidths_;
+  std::map<std::string, std::string> said_;
+};
 
 } // namespace
 
@@ -204,11 +288,15 @@ result<bounds_table> baseline_table::table(bounds_table base) const {
     base.provenance.emplace_back("cuda", machine_->cuda);
     base.provenance.emplace_back("python", machine_->python);
   }
+  reached_rates rates(rates_);
+  for (const auto& each : entries_)
+    rates.add(each.what, each.record);
+  base.t_sol_method += rates.words();
   for (const auto& each : entries_) {
     if (each.record.winner.empty())
       continue;
     const auto& [problem, category, uuid, work] = each.what;
-    auto floor = stated_floor(work, rates_);
+    auto floor = stated_floor(work, rates.of(work));
     if (!floor)
       return fail(floor.error().code,
         fmt::format("{}, workload {}: T_SOL: {}", problem, uuid, floor.error().what));

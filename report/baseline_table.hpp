@@ -67,8 +67,15 @@ public:
   std::vector<row> without_baseline() const;
 
   /// The table so far, of the workloads that have a T_b. `base` brings source, date, clock and
-  /// whatever provenance the caller knows; the machine is added. Errors: those of `stated_floor`
-  /// with the workload's name in front.
+  /// whatever provenance the caller knows; the machine is added.
+  ///
+  /// A rate of T_SOL is the highest that any measurement of the table reached: that of the
+  /// roofline, or what the fastest call of a mode makes of it, which `t_sol_method` then says. So
+  /// no timed mode is below its T_SOL (by more than the nanoseconds of rounding where classes of
+  /// multiply-adds are mixed). A bandwidth that a mode reached counts for workloads that move no
+  /// more bytes, since a cache may have helped.
+  ///
+  /// Errors: those of `stated_floor` with the workload's name in front.
   result<bounds_table> table(bounds_table base) const;
 
   const baseline_record* find(const std::string& problem, const std::string& uuid) const;

@@ -10,52 +10,58 @@ namespace gristmill {
 namespace {
 
 constexpr integrity_rule table[] = {
-  {"below_physical_floor", rule_level::proof,
+  {"below_physical_floor", rule_level::proof, rule_source::workload,
     "a time below what the device needs for its shortest kernel and for writing the outputs"},
-  {"below_floor", rule_level::suspicion, "a time below the bound T_SOL"},
-  {"wrong_output", rule_level::refusal, "outputs on the run's sets of inputs against references"},
-  {"wrong_when_timed", rule_level::refusal,
+  {"below_floor", rule_level::suspicion, rule_source::workload, "a time below the bound T_SOL"},
+  {"wrong_output", rule_level::refusal, rule_source::workload,
+    "outputs on the run's sets of inputs against references"},
+  {"wrong_when_timed", rule_level::refusal, rule_source::workload,
     "outputs of timed calls against references: wrong there and right when checked"},
-  {"wrong_held_out", rule_level::refusal,
+  {"wrong_held_out", rule_level::refusal, rule_source::workload,
     "outputs on distributions that no proposer has seen: wrong there and right on the usual ones"},
-  {"wrong_neighbour", rule_level::refusal,
+  {"wrong_neighbour", rule_level::refusal, rule_source::workload,
     "outputs at other shapes inside the domain that the plan claims"},
-  {"writes_input", rule_level::proof, "inputs after the call against what they were before"},
-  {"changes_global", rule_level::proof, "module variables after the call against before"},
-  {"unwritten_output", rule_level::proof, "outputs that still hold what lay there before the call"},
-  {"late_write", rule_level::proof, "outputs that change after the call has ended"},
-  {"extra_activity", rule_level::suspicion, "what ran on the device beyond the plan's steps"},
-  {"changing_activity", rule_level::suspicion, "calls that did not all do the same"},
-  {"device_limit_changed", rule_level::suspicion, "limits of the device after the call"},
-  {"unexpected_entry", rule_level::proof, "kernels in the code that the source does not have"},
-  {"reads_clock", rule_level::suspicion,
+  {"writes_input", rule_level::proof, rule_source::reported,
+    "inputs after the call against what they were before"},
+  {"changes_global", rule_level::proof, rule_source::reported,
+    "module variables after the call against before"},
+  {"unwritten_output", rule_level::proof, rule_source::reported_if_right,
+    "outputs that still hold what lay there before the call"},
+  {"late_write", rule_level::proof, rule_source::reported,
+    "outputs that change after the call has ended"},
+  {"extra_activity", rule_level::suspicion, rule_source::reported,
+    "what ran on the device beyond the plan's steps"},
+  {"changing_activity", rule_level::suspicion, rule_source::reported,
+    "calls that did not all do the same"},
+  {"device_limit_changed", rule_level::suspicion, rule_source::reported,
+    "limits of the device after the call"},
+  {"unexpected_entry", rule_level::proof, rule_source::reported,
+    "kernels in the code that the source does not have"},
+  {"reads_clock", rule_level::suspicion, rule_source::reported,
     "clock and counter registers, by which code can tell that it is timed"},
-  {"sanitizer", rule_level::refusal, "accesses out of bounds, races and unset values"},
-  {"outputs_not_compared", rule_level::suspicion,
+  {"sanitizer", rule_level::refusal, rule_source::reported,
+    "accesses out of bounds, races and unset values"},
+  {"outputs_not_compared", rule_level::suspicion, rule_source::workload,
     "timed outputs that differ from the checked ones while none was given to the judge"},
-  {"times_fall", rule_level::suspicion,
+  {"times_fall", rule_level::suspicion, rule_source::workload,
     "the second half of the samples at less than two thirds of the first, with a steady clock"},
-  {"span_exceeds_device", rule_level::suspicion,
+  {"span_exceeds_device", rule_level::suspicion, rule_source::workload,
     "the span that the host sees: twice the device's time and 100 us + 20 us a step more"},
-  {"precision_downgrade", rule_level::suspicion,
+  {"precision_downgrade", rule_level::suspicion, rule_source::workload,
     "errors of the size of a narrower type in most elements, where all inputs are wider"},
-  {"clustered_misses", rule_level::suspicion,
+  {"clustered_misses", rule_level::suspicion, rule_source::workload,
     "misses within the allowance that lie together and are as large as the output itself"},
-  {"writable_module_global", rule_level::note, "module variables that kernels can write"},
-  {"not_deterministic", rule_level::note,
+  {"writable_module_global", rule_level::note, rule_source::reported,
+    "module variables that kernels can write"},
+  {"not_deterministic", rule_level::note, rule_source::workload,
     "timed outputs that differ in bits from the checked ones and are right"},
-  {"unsteady_clock", rule_level::note, "the device's clock before the samples and after them"},
-  {"foreign_process", rule_level::note, "processes on the device that are not ours"},
-  {"specialised", rule_level::note, "a plan that claims some shapes only, which it may"},
+  {"unsteady_clock", rule_level::note, rule_source::workload,
+    "the device's clock before the samples and after them"},
+  {"foreign_process", rule_level::note, rule_source::workload,
+    "processes on the device that are not ours"},
+  {"specialised", rule_level::note, rule_source::candidate,
+    "a plan that claims some shapes only, which it may"},
 };
-
-/// Whether a rule has nothing to look at but what runner or compiler report under its name.
-bool is_reported(std::string_view rule) {
-  static constexpr std::string_view names[] = {"writes_input", "changes_global", "unwritten_output",
-    "late_write", "extra_activity", "changing_activity", "device_limit_changed", "unexpected_entry",
-    "reads_clock", "sanitizer", "writable_module_global"};
-  return std::find(std::begin(names), std::end(names), rule) != std::end(names);
-}
 
 template <class T>
 const T* find_uuid(const std::vector<T>& list, const std::string& uuid) {
@@ -70,20 +76,29 @@ public:
 
   examined run() {
     for (const auto& rule : table) {
-      if (off_.contains(rule.name))
-        continue;
-      if (is_reported(rule.name))
-        reported(rule);
-      else if (rule.name == "specialised")
-        note(rule, "", rules::specialised(of_));
-      else
-        for (const auto& bounds : of_.yardsticks)
-          look(rule, bounds);
+      if (!off_.contains(rule.name))
+        apply(rule);
     }
     return std::move(out_);
   }
 
 private:
+  void apply(const integrity_rule& rule) {
+    switch (rule.source) { // no default: the compiler reports a missing case
+    case rule_source::workload:
+      for (const auto& bounds : of_.yardsticks)
+        look(rule, bounds);
+      break;
+    case rule_source::candidate:
+      note(rule, "", rules::specialised(of_));
+      break;
+    case rule_source::reported:
+    case rule_source::reported_if_right:
+      reported(rule);
+      break;
+    }
+  }
+
   void look(const integrity_rule& rule, const workload_yardstick& bounds) {
     const auto* measured = find_uuid(of_.measured.workloads, bounds.uuid);
     const auto* judged = find_uuid(of_.judged.workloads, bounds.uuid);
@@ -113,12 +128,11 @@ private:
     }
   }
 
-  /// An output that lacks values is wrong, and where the judge says so it is a mistake like any
-  /// other. It is a cheat where the allowance of misses would let it pass.
   rule_level level_of(const integrity_rule& rule, const std::string& workload) const {
     const auto* judged = find_uuid(of_.judged.workloads, workload);
     const bool is_wrong = judged != nullptr && judged->status != verdict_status::passed;
-    return rule.name == "unwritten_output" && is_wrong ? rule_level::note : rule.level;
+    return rule.source == rule_source::reported_if_right && is_wrong ? rule_level::note
+                                                                     : rule.level;
   }
 
   void add(finding found, rule_level level) {

@@ -30,9 +30,23 @@ enum class rule_level : uint8_t {
 
 std::string to_string(rule_level level);
 
+/// Where a rule looks.
+enum class rule_source : uint8_t {
+  /// At the numbers of each workload (scoring/integrity_rules.hpp).
+  workload = 0,
+  /// At the candidate.
+  candidate,
+  /// At what runner or compiler report under its name, and at nothing else.
+  reported,
+  /// The same; but what the judge finds wrong is a mistake like any other, and then it is a note.
+  /// It is more where the allowance of misses would let it pass.
+  reported_if_right,
+};
+
 struct integrity_rule {
   std::string_view name;
   rule_level level = rule_level::note;
+  rule_source source = rule_source::workload;
   /// What it looks at, and when it fires.
   std::string_view looks_at;
 };

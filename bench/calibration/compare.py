@@ -65,8 +65,15 @@ def bias(pairs):
     return math.exp(sum(math.log(m / r) for m, r in pairs) / len(pairs))
 
 
+def first_choice(rows, modelled=0, measured=1):
+    """The row that the model would choose; of equal ones the slowest."""
+    return min(rows, key=lambda row: (row[modelled], -row[measured]))
+
+
 def order(pairs, least=0.03):
-    """Kendall's tau over pairs that differ by more than `least`, and the regret of the model's choice."""
+    """Kendall's tau over pairs that differ by more than `least`, and the regret of the model's choice.
+
+    What the model does not tell apart counts against it: as a wrong order, and as the slowest of its first ones."""
     agree = differ = 0
     for i, (m, r) in enumerate(pairs):
         for m2, r2 in pairs[i + 1:]:
@@ -76,7 +83,7 @@ def order(pairs, least=0.03):
                 agree += 1
             else:
                 differ += 1
-    chosen = min(pairs)[1]
+    chosen = first_choice(pairs)[1]
     best = min(r for _, r in pairs)
     tau = (agree - differ) / (agree + differ) if agree + differ else math.nan
     return tau, chosen / best - 1
@@ -117,7 +124,7 @@ def rank(measured_path, modelled_path):
         rows = [row for row in rows if row[0] not in odd]
         pairs = [(m, r) for _, m, r, _ in rows]
         tau, regret = order(pairs)
-        chosen, best = min(rows, key=lambda row: row[1]), min(rows, key=lambda row: row[2])
+        chosen, best = first_choice(rows, 1, 2), min(rows, key=lambda row: row[2])
         span = max(r for _, r in pairs) / best[2]
         print(f"{name:<18} {len(rows):>6} {span:>6.1f} {tau:>+6.2f} {regret * 100:>6.1f} % {score(pairs):>7.3f}"
               f" {bias(pairs):>6.2f}  {chosen[0].split('.', 1)[1]}, {best[0].split('.', 1)[1]}")

@@ -4,11 +4,11 @@
 //   gristmill-bench-corpus resolve CORPUS                corpus.txt to the standard output
 //   gristmill-bench-corpus write CORPUS FOLDER           corpus.txt and a source NAME.cu each
 //   gristmill-bench-corpus mock CORPUS [NAME…]           modelled times as CSV, one row a kernel
-//   gristmill-bench-corpus counts CORPUS [NAME…]         what they rest on, one line of JSON a
-//   kernel
+//   gristmill-bench-corpus counts CORPUS [NAME…]         what they rest on, a line of JSON a kernel
 //
 // CORPUS is tests/corpus/device_kernels, or `templates`: the points of kernels/ that a search has
-// to put in order. NAME is a kernel, or a folder or problem: all of that.
+// to put in order, as this program's templates have them. NAME is a kernel, or a folder or problem:
+// all of that.
 
 #include "bench/calibration/corpus_problem.hpp"
 #include "bench/calibration/counts_json.hpp"
@@ -58,6 +58,15 @@ std::string as_csv(const corpus_case& of, const result<call_time>& time, const s
 
 int print_times(
   const std::vector<corpus_kernel>& kernels, const std::vector<std::string>& wanted, bool counts) {
+  const auto is_named = [](const corpus_kernel& kernel, const std::string& name) {
+    return name == kernel.name || name == kernel.folder;
+  };
+  for (const std::string& name : wanted)
+    if (std::none_of(kernels.begin(), kernels.end(),
+          [&](const corpus_kernel& kernel) { return is_named(kernel, name); })) {
+      fmt::print(stderr, "gristmill-bench-corpus: no kernel, folder or problem {}\n", name);
+      return 2;
+    }
   std::istringstream text(corpus_text(kernels));
   const std::vector<corpus_case> cases = parse_corpus(text);
   const auto gpu = profile("h200");
@@ -74,10 +83,9 @@ int print_times(
   if (!counts)
     fmt::print("name,family,class,modelled_us,bound,terms,label,why_not\n");
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const auto is = [&](const std::string& name) {
-      return name == kernels[i].name || name == kernels[i].folder;
-    };
-    if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is))
+    if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), [&](const std::string& name) {
+          return is_named(kernels[i], name);
+        }))
       continue;
     launches.clear();
     const auto time = (*bench)->time(kernels[i], cases[i]);

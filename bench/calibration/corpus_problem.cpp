@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 
 namespace gristmill::calibration {
@@ -16,13 +15,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-/// A launch argument that is a tensor map: where it stands and which buffer it shows.
-struct map_use {
-  json map;
-  size_t step = 0;
-  size_t argument = 0;
-};
 
 struct problem_file {
   json text;
@@ -46,41 +38,32 @@ result<json> read_json(const fs::path& path) {
   return parsed;
 }
 
-/// The plan with every tensor map as a plain pointer to its buffer, and what stood there.
-std::vector<map_use> take_maps_out(json& plan) {
-  std::vector<map_use> uses;
-  if (!plan.contains("tensor_maps"))
-    return uses;
-  const json maps = plan["tensor_maps"];
-  plan.erase("tensor_maps");
-  json& steps = plan["variants"][0]["steps"];
-  for (size_t s = 0; s < steps.size(); ++s) {
-    if (!steps[s].contains("args"))
-      continue;
-    json& args = steps[s]["args"];
-    for (size_t a = 0; a < args.size(); ++a)
-      if (args[a].is_object() && args[a].contains("map")) {
-        uses.push_back({maps.at(args[a]["map"].get<std::string>()), s, a});
-        args[a] = uses.back().map["of"];
-      }
-  }
-  return uses;
+std::string_view word_of(tensor_map_swizzle swizzle) {
+  constexpr std::string_view words[] = {"none", "32B", "64B", "128B"};
+  return words[static_cast<size_t>(swizzle)];
 }
 
-std::string map_line(const map_use& use, const resolved_workload& work, uint32_t buffer) {
-  const resolved_buffer& of = work.buffers[buffer];
-  std::string sizes, strides, box;
-  uint64_t stride = element_bits(of.type) / 8;
-  for (size_t i = of.shape.size(); i-- > 0;) {
-    sizes += fmt::format(" {}", of.shape[i]);
-    stride *= static_cast<uint64_t>(of.shape[i]);
-    if (i > 0)
-      strides += fmt::format(" {}", stride);
-  }
-  for (const json& side : use.map["box"])
-    box += fmt::format(" {}", side.get<int>());
-  return fmt::format("map {} {}{}{}{} {} {}\n", buffer, of.shape.size(), sizes, strides, box,
-    use.map.value("swizzle", "none"), use.map.value("l2", "none"));
+std::string_view word_of(tensor_map_l2 promotion) {
+  constexpr std::string_view words[] = {"none", "64B", "128B", "256B"};
+  return words[static_cast<size_t>(promotion)];
+}
+
+/// The line of a map, of those forms that the harness encodes.
+result<std::string> map_line(const resolved_argument& argument, const resolved_workload& work) {
+  const resolved_buffer& of = work.buffers[argument.buffer];
+  const tensor_map_spec& map = argument.maps.front().spec;
+  const auto is_one = [](uint32_t step) { return step == 1; };
+  if (argument.maps.size() != 1 || argument.maps.front().offset != 0
+    || name(map.type) != name(of.type) || map.oob_nan
+    || !std::all_of(map.element_strides.begin(), map.element_strides.end(), is_one))
+    return fail(errc::unsupported,
+      fmt::format(
+        "the map {}: the harness takes one map an argument, of a whole buffer and its type, "
+        "every element of it, with zeros outside",
+        argument.name));
+  return fmt::format("map {} {} {} {} {} {} {}\n", argument.buffer, map.dims.size(),
+    fmt::join(map.dims, " "), fmt::join(map.strides, " "), fmt::join(map.box, " "),
+    word_of(map.swizzle), word_of(map.l2));
 }
 
 std::string hex(const std::vector<uint8_t>& bytes) {
@@ -120,54 +103,6 @@ std::string step_lines(const resolved_step& step) {
     step.cooperative ? 1 : 0);
 }
 
-result<std::string> lines_of_size(const std::string& which, const axis_values& axes,
-  const resolved_workload& work, const std::vector<map_use>& maps, const fill_of_input& fill_text) {
-  std::string out = fmt::format("size {}\n", which);
-  for (const auto& [axis_name, value] : axes)
-    out += fmt::format("axis {} {}\n", axis_name, value);
-  for (const auto& [macro, value] : work.unit.defines)
-    out += fmt::format("define {} {}\n", macro, value);
-  for (const resolved_buffer& buffer : work.buffers) {
-    const uint64_t elements = buffer.bytes * 8 / element_bits(buffer.type);
-    const bool is_input = buffer.kind == resolved_buffer::role::input;
-    const bool is_output = buffer.kind == resolved_buffer::role::output;
-    out += fmt::format("{} {} {} {} {}",
-      is_input      ? "input"
-        : is_output ? "output"
-                    : "scratch",
-      buffer.name, name(buffer.type), buffer.bytes, elements);
-    if (is_input) {
-      const auto fill = fill_text(buffer.name);
-      if (!fill)
-        return pass(fill);
-      out += " " + *fill;
-    } else if (!is_output) {
-      out += " " + buffer.init;
-    }
-    out += "\n";
-  }
-  std::string steps;
-  size_t map_count = 0;
-  for (size_t s = 0; s < work.steps.size(); ++s) {
-    const resolved_step& step = work.steps[s];
-    steps += step_lines(step);
-    for (size_t a = 0; a < step.args.size(); ++a) {
-      const resolved_argument& argument = step.args[a];
-      const auto use = std::find_if(maps.begin(), maps.end(),
-        [&](const map_use& one) { return one.step == s && one.argument == a; });
-      if (use != maps.end()) {
-        out += map_line(*use, work, argument.buffer);
-        steps += fmt::format("arg map {}\n", map_count++);
-      } else if (argument.what == resolved_argument::kind::buffer) {
-        steps += fmt::format("arg buffer {} {}\n", argument.buffer, argument.offset);
-      } else {
-        steps += fmt::format("arg bytes {}\n", hex(argument.bytes));
-      }
-    }
-  }
-  return out + steps;
-}
-
 result<axis_values> axes_of(const problem_file& problem, const std::string& which) {
   axis_values given;
   for (const auto& [axis_name, value] : problem.text[which].items())
@@ -181,17 +116,13 @@ result<corpus_kernel> load_plan(
   out.folder = folder;
   const std::string file = path.filename().string();
   out.name = folder + file.substr(4, file.size() - 4 - std::string(".json").size());
-  auto text = read_json(path);
+  const auto text = read_text(path);
   if (!text)
     return pass(text);
-  const auto as_written = parse_plan(text->dump());
-  if (!as_written)
-    return fail(errc::invalid_input, fmt::format("{}: {}", path.string(), as_written.error().what));
-  out.options = as_written->options;
-  const std::vector<map_use> maps = take_maps_out(*text);
-  const auto plain = parse_plan(text->dump());
-  if (!plain)
-    return fail(errc::invalid_input, fmt::format("{}: {}", path.string(), plain.error().what));
+  const auto plan = parse_plan(*text);
+  if (!plan)
+    return fail(errc::invalid_input, fmt::format("{}: {}", path.string(), plan.error().what));
+  out.options = plan->options;
   const json& check = problem.text["check"];
   out.lines = fmt::format("kernel {} {} {} {} {} {} {}\n", out.name, folder,
     problem.text["family"].get<std::string>(), problem.text["class"].get<std::string>(),
@@ -201,17 +132,16 @@ result<corpus_kernel> load_plan(
     const auto axes = axes_of(problem, which);
     if (!axes)
       return fail(errc::invalid_input, fmt::format("{}: {}", path.string(), axes.error().what));
-    const auto bound = resolve(*plain, problem.def, *axes, {}, corpus_device());
+    auto bound = resolve(*plan, problem.def, *axes, {}, corpus_device());
     if (!bound)
       return fail(
         errc::invalid_input, fmt::format("{}: {}: {}", path.string(), which, bound.error().what));
-    const auto lines = lines_of_size(which, *axes, *bound, maps,
+    const auto lines = size_lines(which, *axes, *bound,
       [&](const std::string& input) { return fill_text(problem, input, *axes); });
     if (!lines)
       return fail(errc::invalid_input, fmt::format("{}: {}", path.string(), lines.error().what));
     out.lines += *lines;
-    (which == "small" ? out.small : out.large) =
-      resolve(*as_written, problem.def, *axes, {}, corpus_device());
+    (which == "small" ? out.small : out.large) = std::move(bound);
   }
   return out;
 }
@@ -274,8 +204,54 @@ result<std::vector<corpus_kernel>> load_corpus(const fs::path& folder) {
 }
 
 result<std::string> size_lines(const std::string& which, const axis_values& axes,
-  const resolved_workload& work, const fill_of_input& fill) {
-  return lines_of_size(which, axes, work, {}, fill);
+  const resolved_workload& work, const fill_of_input& fill_text) {
+  std::string out = fmt::format("size {}\n", which);
+  for (const auto& [axis_name, value] : axes)
+    out += fmt::format("axis {} {}\n", axis_name, value);
+  for (const auto& [macro, value] : work.unit.defines)
+    out += fmt::format("define {} {}\n", macro, value);
+  for (const resolved_buffer& buffer : work.buffers) {
+    const uint64_t elements = buffer.bytes * 8 / element_bits(buffer.type);
+    const bool is_input = buffer.kind == resolved_buffer::role::input;
+    const bool is_output = buffer.kind == resolved_buffer::role::output;
+    out += fmt::format("{} {} {} {} {}",
+      is_input      ? "input"
+        : is_output ? "output"
+                    : "scratch",
+      buffer.name, name(buffer.type), buffer.bytes, elements);
+    if (is_input) {
+      const auto fill = fill_text(buffer.name);
+      if (!fill)
+        return pass(fill);
+      out += " " + *fill;
+    } else if (!is_output) {
+      out += " " + buffer.init;
+    }
+    out += "\n";
+  }
+  std::string steps;
+  size_t map_count = 0;
+  for (const resolved_step& step : work.steps) {
+    steps += step_lines(step);
+    for (const resolved_argument& argument : step.args)
+      switch (argument.what) {
+      case resolved_argument::kind::maps: {
+        const auto line = map_line(argument, work);
+        if (!line)
+          return pass(line);
+        out += *line;
+        steps += fmt::format("arg map {}\n", map_count++);
+        break;
+      }
+      case resolved_argument::kind::buffer:
+        steps += fmt::format("arg buffer {} {}\n", argument.buffer, argument.offset);
+        break;
+      case resolved_argument::kind::bytes:
+        steps += fmt::format("arg bytes {}\n", hex(argument.bytes));
+        break;
+      }
+  }
+  return out + steps;
 }
 
 std::string corpus_text(const std::vector<corpus_kernel>& kernels) {

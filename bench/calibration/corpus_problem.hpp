@@ -19,10 +19,10 @@ struct corpus_kernel {
   std::string folder;
   std::string source;
   plan_options options;
-  /// By this build's own rules; the words of the refusal when the plan needs what it refuses.
+  /// A point of a template has no small size.
   result<resolved_workload> small = fail(errc::not_found, "not resolved");
   result<resolved_workload> large = fail(errc::not_found, "not resolved");
-  /// The lines of corpus.txt, in which tensor maps are resolved too.
+  /// The lines of corpus.txt.
   std::string lines;
 };
 
@@ -35,7 +35,8 @@ std::string corpus_text(const std::vector<corpus_kernel>& kernels);
 /// How an input is drawn, as `case_buffer::fill` has it: "uniform 1".
 using fill_of_input = std::function<result<std::string>(const std::string& input)>;
 
-/// The lines of corpus.txt for one size ("small", "large") of a kernel without tensor maps.
+/// The lines of corpus.txt for one size ("small", "large") of a kernel. `unsupported` for a tensor
+/// map that the harness does not encode.
 result<std::string> size_lines(const std::string& which, const axis_values& axes,
   const resolved_workload& work, const fill_of_input& fill);
 

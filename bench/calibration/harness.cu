@@ -11,7 +11,8 @@
 //   harness rank CORPUS CUBINS OUT SECONDS    points of templates in OUT/variants.csv
 //
 // `time` leaves sealed kernels out. Each kernel runs in a process of its own with a limit, so that
-// a fault ends only itself; `rank` has a process for each problem. Exit code 0 when everything was right, 1 when something was wrong.
+// a fault ends only itself; `rank` has a process for each problem. Exit code 0 when everything was
+// right, 1 when something was wrong.
 
 #include "bench/calibration/measure.cuh"
 #include "bench/calibration/references.hpp"
@@ -222,6 +223,14 @@ public:
   }
 
 private:
+  template <class T>
+  static T named(const std::map<std::string, T>& all, const std::string& word) {
+    const auto found = all.find(word);
+    if (found == all.end())
+      throw std::runtime_error("a tensor map with " + word + " is not known");
+    return found->second;
+  }
+
   void encode(const case_map& m) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult seen{};
@@ -229,10 +238,18 @@ private:
       "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &seen));
     if (found == nullptr)
       throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
-    const std::string& dtype = size_.buffers[m.buffer].dtype;
-    const CUtensorMapDataType type = dtype == "bfloat16" ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-      : dtype == "float16"                               ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                                         : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    const CUtensorMapDataType type = named<CUtensorMapDataType>(
+      {{"bfloat16", CU_TENSOR_MAP_DATA_TYPE_BFLOAT16}, {"float16", CU_TENSOR_MAP_DATA_TYPE_FLOAT16},
+        {"float32", CU_TENSOR_MAP_DATA_TYPE_FLOAT32}},
+      size_.buffers[m.buffer].dtype);
+    const CUtensorMapSwizzle swizzle = named<CUtensorMapSwizzle>(
+      {{"none", CU_TENSOR_MAP_SWIZZLE_NONE}, {"32B", CU_TENSOR_MAP_SWIZZLE_32B},
+        {"64B", CU_TENSOR_MAP_SWIZZLE_64B}, {"128B", CU_TENSOR_MAP_SWIZZLE_128B}},
+      m.swizzle);
+    const CUtensorMapL2promotion l2 = named<CUtensorMapL2promotion>(
+      {{"none", CU_TENSOR_MAP_L2_PROMOTION_NONE}, {"64B", CU_TENSOR_MAP_L2_PROMOTION_L2_64B},
+        {"128B", CU_TENSOR_MAP_L2_PROMOTION_L2_128B}, {"256B", CU_TENSOR_MAP_L2_PROMOTION_L2_256B}},
+      m.l2);
     const std::vector<cuuint64_t> sizes(m.sizes.begin(), m.sizes.end());
     const std::vector<cuuint64_t> strides(m.strides.begin(), m.strides.end());
     const std::vector<cuuint32_t> box(m.box.begin(), m.box.end());
@@ -241,9 +258,7 @@ private:
     const CUresult done = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found)(
       &maps_.back()->map, type, static_cast<cuuint32_t>(sizes.size()), memory_[m.buffer],
       sizes.data(), strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-      m.swizzle == "128B" ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
-      m.l2 == "128B" ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_NONE,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      swizzle, l2, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (done != CUDA_SUCCESS)
       throw std::runtime_error("cuTensorMapEncodeTiled: " + std::to_string(done));
   }
@@ -381,6 +396,8 @@ bool rank_problem(const std::vector<corpus_case>& all, const std::string& proble
           } catch (const std::exception& e) {
             std::printf("FAILED %s: %s\n", one.name.c_str(), e.what());
             std::fflush(stdout);
+            // The next variant must not find this one's error.
+            cudaGetLastError();
             ++bad;
           }
       return bad == 0 ? 0 : 1;

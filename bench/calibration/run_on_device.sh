@@ -4,13 +4,15 @@
 # Run from the root of the source tree. Phases, in this order when none is named: build probes kernels
 # sanitizer ncu. `build` is done by itself when something is missing. By name only: `sealed` times the
 # kernels that `kernels` leaves out (once, after the model is frozen), `templates` the points of our own
-# templates that `gristmill-bench-corpus write templates FOLDER` wrote (CALIBRATION_TEMPLATES). Results go to OUT: probes.csv,
-# kernels.csv, kernel_samples.csv, sanitizer.csv, ncu.csv, gpu.csv (clocks, power, temperature while it ran),
-# machine.txt, log.txt, sealed.csv, variants.csv. Needs nvcc and nvidia-smi; for the last two phases compute-sanitizer, and ncu with python3.
-# Changes no setting of the GPU. Limits in seconds by KERNELS_SECONDS (235), SANITIZER_SECONDS (480), NCU_SECONDS (480).
+# templates that `gristmill-bench-corpus write templates FOLDER` wrote (CALIBRATION_TEMPLATES, else
+# build/calibration/templates). Results go to OUT: probes.csv, kernels.csv, kernel_samples.csv,
+# sealed.csv, sealed_samples.csv, variants.csv, sanitizer.csv, ncu.csv, gpu.csv (clocks, power,
+# temperature while it ran), machine.txt, log.txt. Needs nvcc and nvidia-smi; `sanitizer` needs
+# compute-sanitizer, `ncu` needs ncu and python3. Changes no setting of the GPU. Limits in seconds by
+# KERNELS_SECONDS (235), TEMPLATES_SECONDS (120), SANITIZER_SECONDS (480), NCU_SECONDS (480).
 set -u
 if [ $# -lt 1 ] || [ ! -f bench/calibration/corpus.txt ]; then
-  echo "usage, from the root of the source tree: run_on_device.sh OUT [build|probes|kernels|sanitizer|ncu...]" >&2
+  echo "usage, from the root of the source tree: run_on_device.sh OUT [build|probes|kernels|sealed|templates|sanitizer|ncu...]" >&2
   exit 2
 fi
 out=$1; shift
@@ -87,7 +89,7 @@ templates() {
   mkdir -p "$to"
   awk '$1=="kernel"{n=$2; d[n]=""; order[++k]=n} $1=="define"{d[n]=d[n]" -D"$2"="$3}
        END{for(i=1;i<=k;++i)print order[i] d[order[i]]}' "$from/corpus.txt" | while read -r name defines; do
-    [ -s "$to/$name.cubin" ] || echo "nvcc -std=c++20 -O3 -cubin ${target[*]} $defines -o $to/$name.cubin $from/$name.cu >$built/logs/$name.txt 2>&1 || echo no cubin: $name"
+    [ "$to/$name.cubin" -nt "$from/$name.cu" ] || echo "nvcc -std=c++20 -O3 -cubin ${target[*]} $defines -o $to/$name.cubin $from/$name.cu >$built/logs/$name.txt 2>&1 || echo no cubin: $name"
   done | xargs -P "$jobs" -d '\n' -I{} bash -c '{}' | tee -a "$log"
   say "templates: $(ls "$to" | wc -l) cubins of $(grep -c ^kernel "$from/corpus.txt"), $((SECONDS - begin)) s"
   timeout 200 "$built/harness" rank "$from/corpus.txt" "$to" "$out" "${TEMPLATES_SECONDS:-120}" 2>&1 | tee -a "$log"

@@ -94,6 +94,7 @@ int code_of(const failure& why) {
   case errc::queue_full:
   case errc::timed_out:
   case errc::shutting_down:
+  case errc::node_lost:
   case errc::lease_expired:
     return lease_exit::no_turn;
   case errc::child_failed:

@@ -1,6 +1,8 @@
 #include "gpu/children/block_jobs.hpp"
 
+#include "gpu/children/median.hpp"
 #include "gpu/children/runner_devices.hpp"
+#include "gpu/cuda/weather_log.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -18,22 +20,6 @@ tensor_key for_block(tensor_key key, uint32_t number) {
 
 uint32_t share_of(uint32_t whole, uint32_t parts) {
   return (whole + parts - 1) / std::max(parts, 1U);
-}
-
-void widen(uint32_t& least, uint32_t& most, uint32_t other_least, uint32_t other_most) {
-  if (other_least != 0)
-    least = least == 0 ? other_least : std::min(least, other_least);
-  most = std::max(most, other_most);
-}
-
-void add(device_weather& to, const device_weather& seen) {
-  to.readings += seen.readings;
-  widen(to.sm_mhz_min, to.sm_mhz_max, seen.sm_mhz_min, seen.sm_mhz_max);
-  widen(to.memory_mhz_min, to.memory_mhz_max, seen.memory_mhz_min, seen.memory_mhz_max);
-  to.power_mw_max = std::max(to.power_mw_max, seen.power_mw_max);
-  to.temperature_c_max = std::max(to.temperature_c_max, seen.temperature_c_max);
-  to.throttle_bits |= seen.throttle_bits;
-  to.foreign_processes = std::max(to.foreign_processes, seen.foreign_processes);
 }
 
 template <class T>
@@ -56,33 +42,13 @@ void add(timing_record& to, const timing_record& block) {
   append(to.device_ns, block.device_ns);
   to.taken_again += block.taken_again;
   to.canary_khz_after = block.canary_khz_after;
-  add(to.weather, block.weather);
+  cuda::add_weather(to.weather, block.weather);
   to.digested += block.digested;
   to.digests_equal += block.digests_equal;
   to.written_out += block.written_out;
 }
 
 } // namespace
-
-uint64_t median_of(std::vector<uint64_t> values) {
-  if (values.empty())
-    return 0;
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1)
-    return values[middle];
-  return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
-}
-
-uint64_t deviation_of(const std::vector<uint64_t>& values) {
-  const auto middle = median_of(values);
-  auto away = values;
-  for (auto& value : away)
-    value = value > middle ? value - middle : middle - value;
-  return median_of(std::move(away));
-}
-
-// ---- jobs
 
 block_jobs::block_jobs(const job& of, std::function<std::string(const std::string&)> path)
   : of_(of), path_(std::move(path)), is_modelled_(!cuda_ordinal(of.run.device)) {}
@@ -172,8 +138,6 @@ job block_jobs::block(uint32_t number, bool rival, const std::vector<bool>& want
   }
   return out;
 }
-
-// ---- sums
 
 void block_sums::add(bool rival, const workload_measurement& measured) {
   blocks_.push_back({rival, measured.time_ns, deviation_of(measured.samples_ns),

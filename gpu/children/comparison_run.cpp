@@ -4,6 +4,7 @@
 #include "gpu/children/block_order.hpp"
 #include "gpu/children/helper_process.hpp"
 #include "gpu/children/job_directory.hpp"
+#include "gpu/cuda/measured_call.hpp"
 #include "protocol/child_answers.hpp"
 #include "tensors/tensor_file.hpp"
 
@@ -22,8 +23,6 @@ namespace fs = std::filesystem;
 
 /// Beyond the limits of what it measures: context, modules, copies.
 constexpr std::chrono::seconds grace{120};
-/// A warm-up may take so many times as long as asked for.
-constexpr uint64_t warm_up_rounds = 12;
 
 /// One process that has ended, read.
 struct part_answer {
@@ -39,7 +38,8 @@ part_answer read_part(const helper_end& ended, const std::string& nonce) {
   auto lines = ended.lines;
   if (ended.end != helper_end::how::done) {
     out.broke = describe(ended);
-    if (lines.empty() || lines.back().find("\"line\":\"done\"") == std::string::npos)
+    const auto last = parse_child_line(lines.empty() ? "" : lines.back(), nonce);
+    if (!last || last->kind != child_line_kind::done)
       lines.push_back(ordered_json{{"line", "done"}, {"nonce", nonce}}.dump());
   }
   auto said = read_run_answers(lines, nonce);
@@ -69,13 +69,10 @@ public:
   result<void> run();
 
 private:
-  const run_job& job_of(bool rival) const {
-    return rival ? context_.what.run.against.front() : context_.what.run;
-  }
   result<part_answer> run_part(const job& what, const std::string& folder);
   result<void> check();
   result<void> block(uint32_t number, bool rival);
-  void take_candidate(part_answer said, uint32_t number, const std::string& folder);
+  void take_candidate(const part_answer& said, uint32_t number, const std::string& folder);
   void take_rival(const part_answer& said, uint32_t number);
   result<void> take_written(size_t workload, const workload_measurement& measured, uint32_t number,
     const std::string& folder);
@@ -112,10 +109,10 @@ result<part_answer> comparison_run::run_part(const job& what, const std::string&
   const auto& timing = what.run.timing;
   helper_limits limits;
   limits.deadline = grace
-    + std::chrono::nanoseconds(passes * (timing.limit_ns + warm_up_rounds * timing.warm_up_ns));
-  auto ended = run_helper(folder, what.nonce, limits, [&](const std::string& line) {
+    + std::chrono::nanoseconds(passes * (timing.limit_ns + warm_up_stretch * timing.warm_up_ns));
+  auto ended = run_helper(folder, what.nonce, limits, [&](auto kind, const std::string& line) {
     // What a person reads in the log; the lines of the helper are not ours to repeat.
-    if (line.find("\"line\":\"fault\"") != std::string::npos)
+    if (kind == child_line_kind::fault)
       fmt::print("{}: {}\n", fs::path(folder).filename().string(), line);
   });
   if (!ended)
@@ -214,7 +211,8 @@ result<void> comparison_run::take_written(size_t workload, const workload_measur
   return {};
 }
 
-void comparison_run::take_candidate(part_answer said, uint32_t number, const std::string& folder) {
+void comparison_run::take_candidate(
+  const part_answer& said, uint32_t number, const std::string& folder) {
   add_findings(said.findings);
   const auto& workloads = context_.what.run.workloads;
   for (size_t i = 0; i < workloads.size(); ++i) {
@@ -226,7 +224,7 @@ void comparison_run::take_candidate(part_answer said, uint32_t number, const std
           fmt::format("its process of block {} broke off: {}", number + 1, said.broke));
       return;
     }
-    auto& one = said.workloads[i];
+    const auto& one = said.workloads[i];
     if (one.status == verdict_status::not_checked)
       return; // The workload before it is to blame.
     if (one.status != verdict_status::passed) {
@@ -267,7 +265,7 @@ result<void> comparison_run::block(uint32_t number, bool rival) {
   if (rival)
     take_rival(*said, number);
   else
-    take_candidate(std::move(*said), number, folder);
+    take_candidate(*said, number, folder);
   std::error_code error; // The job's own folder goes in the end, with all that is in it.
   fs::remove_all(folder, error);
   return {};

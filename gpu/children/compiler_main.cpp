@@ -34,11 +34,10 @@ std::string quoted_word(const std::string& text) {
 result<std::string> program_of(const device_compiler& compiler) {
   if (!compiler.is_nvrtc())
     return compiler.path;
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error)
-    return fail(errc::io_failed, "/proc/self/exe: " + error.message());
-  return (self.parent_path() / nvrtc_program_name).string();
+  auto self = own_program();
+  if (!self)
+    return pass(self);
+  return (std::filesystem::path(*self).parent_path() / nvrtc_program_name).string();
 }
 
 /// A script that starts the compiler as our helper. The toolchain takes one program to start, and a

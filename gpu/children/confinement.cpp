@@ -262,8 +262,8 @@ std::vector<std::string> bubblewrap_arguments(const confinement& wanted) {
         all.insert(all.end(), {"--proc", entry.path});
       else
         all.insert(all.end(), {"--bind", entry.path, entry.path});
-      // bubblewrap leaves these open to the super-user's number, which needs no capability there.
-      for (const char* part : {"/sys", "/sysrq-trigger", "/acpi", "/fs"})
+      // bubblewrap closes some of these, and in a /proc of its own only.
+      for (const char* part : shielded_parts_of_proc)
         all.insert(all.end(), {"--ro-bind-try", entry.path + part, entry.path + part});
       break;
     }

@@ -3,6 +3,7 @@
 #include "gpu/children/jail.hpp"
 #include "messages/result.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -64,6 +65,11 @@ struct jail_surroundings {
   /// NVIDIA's device nodes.
   std::vector<std::string> gpu_nodes;
 };
+
+/// Parts of /proc that the super-user's number may write even without capabilities: a child reads
+/// them at most.
+constexpr std::array<const char*, 6> shielded_parts_of_proc{
+  "/sys", "/sysrq-trigger", "/irq", "/bus", "/acpi", "/fs"};
 
 /// Whether the device is a real one: "cuda:0".
 bool is_cuda(std::string_view device);

@@ -3,6 +3,7 @@
 #include "gpu/children/private_view.hpp"
 #include "gpu/children/surroundings.hpp"
 #include "gpu/children/system_call_filter.hpp"
+#include "protocol/child_program.hpp"
 
 #include <algorithm>
 #include <array>
@@ -68,6 +69,11 @@ std::vector<std::string> users_environment(const std::string& directory) {
   return all;
 }
 
+std::string_view variable(const char* name, std::string_view otherwise) {
+  const char* set = std::getenv(name);
+  return set != nullptr ? set : otherwise;
+}
+
 std::string working_directory() {
   std::array<char, 4096> buffer{};
   return getcwd(buffer.data(), buffer.size()) ? buffer.data() : "/";
@@ -102,6 +108,13 @@ failure run_program(const jail_command& command, const std::vector<std::string>&
   return system_failure(command.command[0]);
 }
 
+/// What is ours alone and last in line for a processor.
+bool be_modest() {
+  umask(077);
+  errno = 0;
+  return nice(10) != -1 || errno == 0;
+}
+
 /// From here on the death of the parent kills us; one that died earlier would not have.
 result<void> die_with(pid_t parent) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
@@ -123,9 +136,7 @@ failure become_confined(
   setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
     return system_failure("parent-death signal");
-  umask(077);
-  errno = 0;
-  if (nice(10) == -1 && errno != 0)
+  if (!be_modest())
     return system_failure("nice");
   const auto limits = limits_of(command.profile);
   // Counted within this user namespace. The super-user is never counted: the watch does that.
@@ -161,11 +172,9 @@ failure enter_as_helper(const jail_command& command) {
   umask(077);
   if (close_range(3, ~0U, 0) != 0)
     return system_failure("closing descriptors");
-  const char* network = std::getenv("GRISTMILL_NETWORK");
-  const char* protections = std::getenv("GRISTMILL_PROTECTIONS");
   return run_program(command,
-    clean_environment(
-      working_directory(), network ? network : "shared", protections ? protections : "none"));
+    clean_environment(working_directory(), variable("GRISTMILL_NETWORK", "shared"),
+      variable("GRISTMILL_PROTECTIONS", "none")));
 }
 
 /// Without namespaces but for the network's, where that can be had: what is left is the limits.
@@ -182,9 +191,7 @@ failure enter_with_limits(const jail_command& command, bool try_network, std::st
     return bound.error();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return system_failure("no new privileges");
-  umask(077);
-  errno = 0;
-  if (nice(10) == -1 && errno != 0)
+  if (!be_modest())
     return system_failure("nice");
   bool filtered = false;
   if (!agent && try_network)
@@ -212,7 +219,7 @@ std::string enter_namespaces(
     setenv("GRISTMILL_PROTECTIONS", protections.c_str(), 1);
     auto within = command;
     within.parent = 0;
-    std::vector<std::string> words{own_program(), "--inside", "FD"};
+    std::vector<std::string> words{own_program().value_or(""), "--inside", "FD"};
     const auto rest = jail_arguments(within);
     words.insert(words.end(), rest.begin(), rest.end());
     stood(start_in_bubblewrap(bubblewrap, wanted, std::move(words)));
@@ -253,11 +260,9 @@ failure enter_confined(const jail_command& command) {
 failure enter_jail(const jail_command& command) {
   if (command.nested)
     return enter_as_helper(command);
-  if (command.inside != 0) {
-    const char* protections = std::getenv("GRISTMILL_PROTECTIONS");
+  if (command.inside != 0)
     return become_confined(command, command.inside, limits_of(command.profile).own_network,
-      protections ? protections : "none");
-  }
+      variable("GRISTMILL_PROTECTIONS", "none"));
   setpgid(0, 0); // Fails harmlessly where the starter has done it already.
   if (auto bound = die_with(command.parent); !bound)
     return bound.error();

@@ -1,6 +1,5 @@
 #include "gpu/children/helper_process.hpp"
 
-#include "protocol/child_channel.hpp"
 #include "protocol/child_program.hpp"
 
 #include <algorithm>
@@ -9,12 +8,12 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gristmill {
 
@@ -25,8 +24,7 @@ using clock = std::chrono::steady_clock;
 /// Lines of one helper as they come.
 class listener {
 public:
-  listener(const std::string& nonce, helper_end& into,
-    const std::function<void(const std::string&)>& heard)
+  listener(const std::string& nonce, helper_end& into, const hear_line& heard)
     : nonce_(nonce), into_(into), heard_(heard) {}
 
   /// False when the protocol is broken.
@@ -46,8 +44,7 @@ public:
         return false;
       done_ = read->kind == child_line_kind::done;
       into_.lines.push_back(line);
-      if (heard_)
-        heard_(line);
+      heard_(read->kind, line);
     }
     return partial_.size() <= child_line_bytes_max;
   }
@@ -59,7 +56,7 @@ public:
 private:
   const std::string& nonce_;
   helper_end& into_;
-  const std::function<void(const std::string&)>& heard_;
+  const hear_line& heard_;
   std::string partial_;
   size_t bytes_ = 0;
   bool done_ = false;
@@ -137,12 +134,11 @@ std::string describe(const helper_end& ended) {
 }
 
 result<helper_end> run_helper(const std::string& job_folder, const std::string& nonce,
-  const helper_limits& limits, const std::function<void(const std::string&)>& heard) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error)
-    return fail(errc::io_failed, "/proc/self/exe: " + error.message());
-  auto command = helper_command("runner", {self.string(), helper_option, job_folder});
+  const helper_limits& limits, const hear_line& heard) {
+  auto self = own_program();
+  if (!self)
+    return pass(self);
+  auto command = helper_command("runner", {std::move(*self), helper_option, job_folder});
   if (!command)
     return pass(command);
   std::array<int, 2> pipe{};

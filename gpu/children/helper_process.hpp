@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/result.hpp"
+#include "protocol/child_channel.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -44,8 +45,9 @@ struct helper_limits {
 /// two helpers never have a context at once. Fails with `io_failed` when it cannot be started.
 ///
 /// `heard` gets each line as it comes, heartbeats excepted.
+using hear_line = std::function<void(child_line_kind kind, const std::string& line)>;
 result<helper_end> run_helper(const std::string& job_folder, const std::string& nonce,
-  const helper_limits& limits, const std::function<void(const std::string&)>& heard = {});
+  const helper_limits& limits, const hear_line& heard);
 
 /// The word on the command line by which a program of ours knows that it is a helper.
 constexpr const char* helper_option = "--helper";

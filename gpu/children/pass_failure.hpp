@@ -21,6 +21,12 @@ struct pass_failure {
 template <class T>
 using pass_result = tl::expected<T, pass_failure>;
 
+/// Passes the failure of another result on, as `pass` does for a `result`.
+template <class T>
+tl::unexpected<pass_failure> pass(const pass_result<T>& other) {
+  return tl::unexpected<pass_failure>(other.error());
+}
+
 tl::unexpected<pass_failure> fail_pass(verdict_status status, std::string detail);
 /// A failure of the device that is no fault of a kernel: what the candidate asked for in vain is
 /// its own error, what the system refused is ours.

@@ -103,9 +103,8 @@ bool place_outside_thing(const view_entry& entry, const std::string& to) {
   }
 }
 
-/// The super-user's number may write these even without capabilities.
 bool shield_processes(const std::string& to) {
-  for (const char* part : {"/sys", "/sysrq-trigger", "/irq", "/bus", "/acpi", "/fs"}) {
+  for (const char* part : shielded_parts_of_proc) {
     const auto path = to + part;
     if (access(path.c_str(), F_OK) == 0 && !bind_tree(path, path, plain | MOUNT_ATTR_RDONLY))
       return false;

@@ -138,7 +138,7 @@ pass_result<void> runner_pass::allocate(size_t buffer) {
   if (what.kind == role::input) {
     auto address = map_buffer(gpu_, context_, pass_.buffers[buffer], mapped_);
     if (!address)
-      return tl::unexpected<pass_failure>(address.error());
+      return pass(address);
     addresses_.push_back(*address);
   } else {
     auto address = gpu_.allocate(what.bytes, what.name);
@@ -165,7 +165,7 @@ pass_result<void> runner_pass::set_up() {
     gpu_.reset();
   auto loaded = real_ == nullptr ? units_.load(gpu_, pass_.unit) : units_.keep(*real_, pass_.unit);
   if (!loaded)
-    return tl::unexpected<pass_failure>(loaded.error());
+    return pass(loaded);
   module_ = *loaded;
   for (size_t i = 0; i < pass_.buffers.size(); ++i)
     if (auto done = allocate(i); !done)
@@ -176,10 +176,10 @@ pass_result<void> runner_pass::set_up() {
         return done;
   auto built = call_builder::make(gpu_, module_, pass_, units_.unit(pass_.unit));
   if (!built)
-    return tl::unexpected<pass_failure>(built.error());
+    return pass(built);
   auto steps = built->steps(addresses_);
   if (!steps)
-    return tl::unexpected<pass_failure>(steps.error());
+    return pass(steps);
   steps_ = std::move(*steps);
   return {};
 }
@@ -353,11 +353,11 @@ pass_result<void> runner_pass::check(std::vector<finding>& findings) {
 
 pass_result<call_time> runner_pass::time() {
   if (auto done = set_up(); !done)
-    return tl::unexpected<pass_failure>(done.error());
+    return pass(done);
   if (auto begun = gpu_.begin_timing(); !begun)
     return device_said(begun.error());
   if (auto done = run_steps(); !done)
-    return tl::unexpected<pass_failure>(done.error());
+    return pass(done);
   auto timed = gpu_.end_timing();
   if (!timed)
     return device_said(timed.error());

@@ -1,6 +1,6 @@
 #include "gpu/children/runner_workloads.hpp"
 
-#include "gpu/children/block_jobs.hpp"
+#include "gpu/children/median.hpp"
 #include "gpu/children/timed_calls.hpp"
 #include "protocol/child_answers.hpp"
 
@@ -15,6 +15,16 @@ namespace {
 void append(std::string& text, const std::string& more) {
   if (!more.empty())
     text += (text.empty() ? "" : "; ") + more;
+}
+
+workload_measurement answer_for(
+  const run_workload& work, verdict_status status, std::string detail = {}) {
+  workload_measurement out;
+  out.uuid = work.uuid;
+  out.shrunken = work.shrunken;
+  out.status = status;
+  out.detail = std::move(detail);
+  return out;
 }
 
 /// Written by the checked run, and of use to compare with.
@@ -37,13 +47,9 @@ void workload_runner::run_all() {
       run(workloads[i], i);
       continue;
     }
-    workload_measurement skipped;
-    skipped.uuid = workloads[i].uuid;
-    skipped.shrunken = workloads[i].shrunken;
-    skipped.status = verdict_status::not_checked;
-    skipped.detail =
-      fmt::format("not run: the device's context was lost with workload {}", culprit_);
-    say(skipped, {});
+    say(answer_for(workloads[i], verdict_status::not_checked,
+          fmt::format("not run: the device's context was lost with workload {}", culprit_)),
+      {});
   }
 }
 
@@ -53,16 +59,11 @@ bool workload_runner::give_up(const std::string& why) {
   if (gave_up_ || answered_ >= workloads.size())
     return false;
   gave_up_ = true;
-  for (size_t i = answered_; i < workloads.size(); ++i) {
-    workload_measurement late;
-    late.uuid = workloads[i].uuid;
-    late.shrunken = workloads[i].shrunken;
-    late.status = i == answered_ ? verdict_status::timeout : verdict_status::not_checked;
-    late.detail = i == answered_
-      ? why
-      : fmt::format("not run: workload {} did not end", workloads[answered_].uuid);
-    context_.channel.sample(to_json(late));
-  }
+  const auto& late = workloads[answered_];
+  context_.channel.sample(to_json(answer_for(late, verdict_status::timeout, why)));
+  for (size_t i = answered_ + 1; i < workloads.size(); ++i)
+    context_.channel.sample(to_json(answer_for(workloads[i], verdict_status::not_checked,
+      fmt::format("not run: workload {} did not end", late.uuid))));
   return true;
 }
 
@@ -82,10 +83,7 @@ void workload_runner::say(const workload_measurement& measured, std::vector<find
 }
 
 void workload_runner::run(const run_workload& work, size_t index) {
-  workload_measurement measured;
-  measured.uuid = work.uuid;
-  measured.shrunken = work.shrunken;
-  measured.status = verdict_status::passed;
+  auto measured = answer_for(work, verdict_status::passed);
   std::vector<finding> findings;
   run_cases(work, index, measured, findings);
   if (work.has_clock && measured.status == verdict_status::passed) {

@@ -1,12 +1,11 @@
 #pragma once
 
-#include "gpu/children/runner_devices.hpp"
+#include "gpu/children/runner_pass.hpp"
 #include "gpu/children/unit_store.hpp"
 #include "messages/measure.hpp"
 #include "protocol/child_program.hpp"
 
 #include <cstddef>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>

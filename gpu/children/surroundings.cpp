@@ -1,6 +1,7 @@
 #include "gpu/children/surroundings.hpp"
 
 #include "gpu/children/job_directory.hpp"
+#include "protocol/child_program.hpp"
 #include "protocol/job.hpp"
 
 #include <algorithm>
@@ -51,15 +52,9 @@ std::vector<std::string> homes() {
 
 } // namespace
 
-std::string own_program() {
-  std::error_code error;
-  const auto self = fs::read_symlink("/proc/self/exe", error);
-  return error ? std::string{} : self.string();
-}
-
 result<jail_surroundings> read_surroundings(const jail_command& command) {
   jail_surroundings around;
-  const fs::path self = own_program();
+  const fs::path self = own_program().value_or("");
   const auto folder = self.parent_path();
   std::error_code error;
   // Programs by their names and not their folder: beside them in a build lies much else.

@@ -18,9 +18,6 @@ constexpr uint64_t reserve_bytes = uint64_t{512} << 20;
 /// The share of the warm-up that a workload gets when another one was timed before it.
 constexpr int later_warm_up_part = 6;
 
-/// A warm-up may go on for so many times as long as asked for, until the canary is stable.
-constexpr int warm_up_rounds = 12;
-
 std::string call_name(uint32_t number) {
   return fmt::format("timed {}", number);
 }
@@ -28,11 +25,6 @@ std::string call_name(uint32_t number) {
 /// Device functions work on words of eight bytes.
 uint64_t word_end(uint64_t address) {
   return (address + 7) / 8 * 8;
-}
-
-template <class T>
-tl::unexpected<pass_failure> same(const pass_result<T>& failed) {
-  return tl::unexpected<pass_failure>(failed.error());
 }
 
 } // namespace
@@ -55,8 +47,6 @@ void timed_calls::release(const master& what) {
     if (address != 0)
       (void)gpu_.free(address);
 }
-
-// ---- before the first call
 
 pass_result<void> timed_calls::allocate_work() {
   for (size_t i = 0; i < pass_->buffers.size(); ++i) {
@@ -146,7 +136,7 @@ pass_result<void> timed_calls::set_up(const std::vector<timed_case>& cases) {
   order_.emplace(run.timing.order, workload_, 1U, 0U, 0U);
   auto loaded = units_.keep(gpu_, pass_->unit);
   if (!loaded)
-    return same(loaded);
+    return pass(loaded);
   module_ = *loaded;
   auto globals = gpu_.globals(module_);
   if (!globals)
@@ -154,7 +144,7 @@ pass_result<void> timed_calls::set_up(const std::vector<timed_case>& cases) {
   globals_ = std::move(*globals);
   auto built = call_builder::make(gpu_, module_, *pass_, units_.unit(pass_->unit));
   if (!built)
-    return same(built);
+    return pass(built);
   builder_.emplace(std::move(*built));
   if (auto done = allocate_work(); !done)
     return done;
@@ -164,7 +154,7 @@ pass_result<void> timed_calls::set_up(const std::vector<timed_case>& cases) {
   for (const auto& one : cases) {
     auto copied = load(one);
     if (!copied)
-      return same(copied);
+      return pass(copied);
     if (!*copied)
       break;
     masters_.push_back(std::move(**copied));
@@ -179,8 +169,6 @@ pass_result<void> timed_calls::set_up(const std::vector<timed_case>& cases) {
   tally_.emplace(run.timing.written_max);
   return {};
 }
-
-// ---- one call
 
 pass_result<void> timed_calls::refill_room(size_t index, uint64_t seed) {
   const auto base = work_[index];
@@ -231,7 +219,7 @@ pass_result<void> timed_calls::prepare(uint32_t number) {
   }
   auto steps = builder_->steps(addresses_);
   if (!steps)
-    return same(steps);
+    return pass(steps);
   steps_ = std::move(*steps);
   return {};
 }
@@ -341,14 +329,12 @@ pass_result<void> timed_calls::look(uint32_t number) {
     return {};
   auto equal = outputs_equal();
   if (!equal)
-    return same(equal);
+    return pass(equal);
   const auto decided = tally_->consider(number, *equal, now_.is_shared, now_.keep);
   if (decided.drop)
     forget(*decided.drop);
   return decided.write ? write_out(number) : pass_result<void>{};
 }
-
-// ---- all of them
 
 std::string timed_calls::remarks(const measured_call& measured, size_t asked) const {
   std::string out;
@@ -380,13 +366,14 @@ timing_protocol timed_calls::protocol() const {
   how.samples = run.samples;
   how.limit = std::chrono::nanoseconds(run.timing.limit_ns);
   how.trace = run.timing.trace;
-  how.flush = run.timing.flush == "clean" ? flush_kind::clean : flush_kind::official;
+  how.flush =
+    run.timing.flush == to_string(flush_kind::clean) ? flush_kind::clean : flush_kind::official;
   return how;
 }
 
 pass_result<timed_workload> timed_calls::take(const std::vector<timed_case>& cases) {
   if (auto done = set_up(cases); !done)
-    return same(done);
+    return pass(done);
   // Our own failures go past the device, which knows no statuses.
   std::optional<pass_failure> broken;
   const auto said = [&](const pass_result<void>& done) -> result<void> {
@@ -401,7 +388,7 @@ pass_result<timed_workload> timed_calls::take(const std::vector<timed_case>& cas
     on_.may_take(work_allowance);
     if (auto done = said(prepare(number)); !done)
       return pass(done);
-    on_.may_take(how.limit + (use == call_use::warm_up ? warm_up_rounds : 0) * how.warm_up);
+    on_.may_take(how.limit + (use == call_use::warm_up ? warm_up_stretch : 0) * how.warm_up);
     return std::span<const call_step>(steps_);
   };
   script.after = [&](uint32_t number, call_use) {

@@ -221,8 +221,4 @@ result<void> activity_tracer::resume(kernels how) {
   return done;
 }
 
-std::string activity_tracer::title() const {
-  return fmt::format("CUPTI {}", api_.version());
-}
-
 } // namespace gristmill::cuda

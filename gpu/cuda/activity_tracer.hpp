@@ -45,9 +45,6 @@ public:
   /// Fails with CUPTI's words. `serial` keeps kernels from running at the same time.
   result<void> resume(kernels how);
 
-  /// "CUPTI 130001"
-  std::string title() const;
-
 private:
   explicit activity_tracer(cupti api) : api_(api) {}
   collected take();

@@ -36,7 +36,7 @@ result<stream_handle> call_enqueuer::stream(uint32_t number) {
   while (streams_.size() <= number) {
     stream_handle made = nullptr;
     if (auto bad = (*api_)->stream_create(&made, stream_non_blocking); bad != success)
-      return tl::unexpected<failure>(failure_of(*api_, "a stream", bad));
+      return failure_of(*api_, "a stream", bad);
     streams_.push_back(made);
   }
   return streams_[number];
@@ -46,7 +46,7 @@ result<event_handle> call_enqueuer::event(size_t number) {
   while (events_.size() <= number) {
     event_handle made = nullptr;
     if (auto bad = (*api_)->event_create(&made, event_without_time); bad != success)
-      return tl::unexpected<failure>(failure_of(*api_, "an event", bad));
+      return failure_of(*api_, "an event", bad);
     events_.push_back(made);
   }
   return events_[number];
@@ -57,7 +57,7 @@ result<void> call_enqueuer::record(size_t number, stream_handle on) {
   if (!which)
     return pass(which);
   if (auto bad = (*api_)->event_record(*which, on); bad != success)
-    return tl::unexpected<failure>(failure_of(*api_, "a branch", bad));
+    return failure_of(*api_, "a branch", bad);
   return {};
 }
 
@@ -66,7 +66,7 @@ result<void> call_enqueuer::wait(size_t number, stream_handle on) {
   if (!which)
     return pass(which);
   if (auto bad = (*api_)->stream_wait_event(on, *which, 0); bad != success)
-    return tl::unexpected<failure>(failure_of(*api_, "a branch", bad));
+    return failure_of(*api_, "a branch", bad);
   return {};
 }
 
@@ -134,7 +134,7 @@ result<void> call_enqueuer::memset(
     : width == 2              ? t.memset16(to, static_cast<uint16_t>(value), count, stream)
                               : t.memset32(to, value, count, stream);
   if (bad != success)
-    return tl::unexpected<failure>(failure_of(*api_, "a memset", bad));
+    return failure_of(*api_, "a memset", bad);
   return {};
 }
 
@@ -144,7 +144,7 @@ result<void> call_enqueuer::copy(
     if (auto fits = memory_.check(at, bytes); !fits)
       return fits;
   if (auto bad = (*api_)->copy(to, from, bytes, stream); bad != success)
-    return tl::unexpected<failure>(failure_of(*api_, "a copy on the device", bad));
+    return failure_of(*api_, "a copy on the device", bad);
   return {};
 }
 
@@ -159,7 +159,7 @@ result<void> call_enqueuer::put(const call_step& step, stream_handle on) {
   if (!answered)
     return pass(answered);
   if (*answered != success)
-    return tl::unexpected<failure>(failure_of(*api_, "a launch", *answered));
+    return failure_of(*api_, "a launch", *answered);
   return {};
 }
 

@@ -43,7 +43,7 @@ private:
   /// Everything of contracts section 10 that comes before the window.
   result<steps> set_up(call_use use);
   result<void> finish(call_use use);
-  /// A wait of events or of the gate, around one call.
+  /// One call by events, as `call_timer::sample` takes it.
   result<uint64_t> timed(steps call, bool gated);
   bool time_is_over(std::chrono::nanoseconds limit) const { return clock::now() - begin_ >= limit; }
 

@@ -1,11 +1,8 @@
 #include "gpu/cuda/call_timer.hpp"
 
-#include "gpu/cuda/module_table.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
 #include <utility>
 
 namespace gristmill::cuda {
@@ -98,7 +95,7 @@ result<void> call_gate::close() {
   if (auto bad = (*api_)->wait_value(stream_, word_on_device_, 1, wait_value_equal);
       bad != success) {
     (void)open();
-    return tl::unexpected<failure>(failure_of(*api_, "the gate", bad));
+    return failure_of(*api_, "the gate", bad);
   }
   return {};
 }
@@ -136,32 +133,32 @@ result<std::unique_ptr<call_timer>> call_timer::make(driver_ptr api, device_id d
   out->scratch_ = *scratch;
   if (auto bad = (*api)->memset32(out->scratch_, 0, out->scratch_bytes_ / 4, stream);
       bad != success)
-    return tl::unexpected<failure>(out->said(bad));
+    return out->said(bad);
   return out;
 }
 
-failure call_timer::said(status bad) const {
+tl::unexpected<failure> call_timer::said(status bad) const {
   return failure_of(*api_, "a timed call", bad);
 }
 
 result<void> call_timer::flush(flush_kind how) {
   // A device that cannot keep lines has none to give up.
   if (auto bad = (*api_)->reset_persisting_l2(); bad != success && bad != error_not_supported)
-    return tl::unexpected<failure>(said(bad));
+    return said(bad);
   if (how == flush_kind::clean)
     return kernels_.read(scratch_, scratch_bytes_);
   if (auto bad = (*api_)->memset32(scratch_, 0, scratch_bytes_ / 4, stream_); bad != success)
-    return tl::unexpected<failure>(said(bad));
+    return said(bad);
   return {};
 }
 
-result<uint64_t> call_timer::sample(const cuda_device::enqueue& call, bool gated) {
+result<uint64_t> call_timer::sample(const enqueue& call, bool gated) {
   if (gated) {
     if (auto done = gate_->close(); !done)
       return pass(done);
   } else if (auto bad = (*api_)->stream_synchronise(stream_); bad != success) {
     // The flush must not run any more, or it would hide the enqueuing.
-    return tl::unexpected<failure>(said(bad));
+    return said(bad);
   }
   auto bad = events_.begin(stream_);
   result<void> asked;
@@ -177,13 +174,13 @@ result<uint64_t> call_timer::sample(const cuda_device::enqueue& call, bool gated
   if (bad == success)
     bad = events_.read(ns);
   if (bad != success)
-    return tl::unexpected<failure>(said(bad));
+    return said(bad);
   if (!in_time)
     return fail(errc::timed_out, "the host did not enqueue a call within two seconds");
   return ns;
 }
 
-result<uint32_t> call_timer::load(const cuda_device::enqueue& call, std::chrono::nanoseconds time,
+result<uint32_t> call_timer::load(const enqueue& call, std::chrono::nanoseconds time,
   uint32_t calls_min, std::chrono::nanoseconds limit) {
   const auto begin = clock::now();
   uint32_t calls = 0;
@@ -193,35 +190,10 @@ result<uint32_t> call_timer::load(const cuda_device::enqueue& call, std::chrono:
     if (auto done = call(); !done)
       return pass(done);
     if (auto bad = (*api_)->stream_synchronise(stream_); bad != success)
-      return tl::unexpected<failure>(said(bad));
+      return said(bad);
     ++calls;
   }
   return calls;
-}
-
-result<call_samples> call_timer::take(
-  const cuda_device::enqueue& call, const timing_protocol& how) {
-  call_samples out;
-  auto warmed = load(call, how.warm_up, how.warm_up_calls, how.limit);
-  if (!warmed)
-    return pass(warmed);
-  out.warm_up_calls = *warmed;
-  const auto begin = clock::now();
-  for (uint32_t i = 0; i < how.samples; ++i) {
-    if (clock::now() - begin >= how.limit)
-      break;
-    for (const bool gated : {true, false}) {
-      if (auto done = flush(how.flush); !done)
-        return pass(done);
-      auto ns = sample(call, gated);
-      if (!ns)
-        return pass(ns);
-      (gated ? out.device_ns : out.span_ns).push_back(*ns);
-    }
-  }
-  if (out.device_ns.empty())
-    return fail(errc::timed_out, "no sample could be taken within the time limit");
-  return out;
 }
 
 } // namespace gristmill::cuda

@@ -1,10 +1,11 @@
 #pragma once
 
-#include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/device_memory.hpp"
 #include "gpu/cuda/driver_table.hpp"
+#include "gpu/cuda/measured_call.hpp"
 #include "gpu/cuda/measuring_kernels.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -66,9 +67,12 @@ private:
   std::thread watcher_;
 };
 
-/// Takes single samples of a call by events, and all of them for `cuda_device::time_calls`.
+/// Takes single samples of a call by events.
 class call_timer {
 public:
+  /// Enqueues the steps of a call; called many times.
+  using enqueue = std::function<result<void>()>;
+
   /// `l2_bytes` decides how much is flushed. Errors of the driver as failures. The kernels outlive
   /// this.
   static result<std::unique_ptr<call_timer>> make(driver_ptr api, device_id device,
@@ -79,19 +83,17 @@ public:
   /// Enqueues the call between two events and waits for its end. With `gated` the device begins
   /// when all of it is enqueued; else the device is idle when the host begins. Nanoseconds.
   /// `device_fault` with the driver's words; `timed_out` when the gate opened by itself.
-  result<uint64_t> sample(const cuda_device::enqueue& call, bool gated);
+  result<uint64_t> sample(const enqueue& call, bool gated);
   /// The call over and over for that long; returns how often.
-  result<uint32_t> load(const cuda_device::enqueue& call, std::chrono::nanoseconds time,
-    uint32_t calls_min, std::chrono::nanoseconds limit);
-
-  result<call_samples> take(const cuda_device::enqueue& call, const timing_protocol& how);
+  result<uint32_t> load(const enqueue& call, std::chrono::nanoseconds time, uint32_t calls_min,
+    std::chrono::nanoseconds limit);
 
 private:
   call_timer(driver_ptr api, stream_handle stream, device_memory memory, event_pair events,
     std::unique_ptr<call_gate> gate, measuring_kernels& kernels)
     : api_(std::move(api)), stream_(stream), memory_(std::move(memory)), events_(std::move(events)),
       gate_(std::move(gate)), kernels_(kernels) {}
-  failure said(status bad) const;
+  tl::unexpected<failure> said(status bad) const;
 
   driver_ptr api_;
   stream_handle stream_;

@@ -27,7 +27,6 @@ using cuda::driver_ptr;
 using cuda::fault_word;
 using cuda::status;
 using cuda::success;
-using cuda::uuid_text;
 
 class real_device final : public cuda_device {
 public:
@@ -76,7 +75,6 @@ public:
   result<void> begin_timing() override;
   result<call_time> end_timing() override;
 
-  result<call_samples> time_calls(const enqueue& call, const timing_protocol& how) override;
   result<void> enqueue_call(std::span<const call_step> steps) override {
     return calls_.enqueue(steps);
   }
@@ -88,7 +86,6 @@ public:
   result<device_pointer> move(device_pointer base, uint64_t draw) override;
   result<void> touch(device_pointer from, uint64_t bytes) override;
   result<uint32_t> canary_khz() override;
-  result<uint64_t> free_memory() const override;
   result<assembly_note> assembly(module_handle module) const override {
     return modules_.assembly(module);
   }
@@ -129,7 +126,7 @@ private:
 
 result<void> real_device::checked(const std::string& during, status bad) const {
   if (bad != success)
-    return tl::unexpected<failure>(cuda::failure_of(*api_, during, bad));
+    return cuda::failure_of(*api_, during, bad);
   return {};
 }
 
@@ -137,33 +134,22 @@ result<std::unique_ptr<cuda_device>> real_device::open(int ordinal, const cuda_o
   auto api = cuda::driver::load();
   if (!api)
     return pass(api);
+  auto found = cuda::find_device(**api, ordinal);
+  if (!found)
+    return pass(found);
   const auto& t = ***api;
-  int count = 0;
-  if (auto bad = t.device_count(&count); bad != success)
-    return fail(errc::unsupported, "the driver counts no devices: " + (*api)->describe(bad));
-  if (ordinal < 0 || ordinal >= count)
-    return fail(errc::not_found,
-      fmt::format("there is no device cuda:{}; this machine has {}", ordinal, count));
+  const auto id = found->id;
   auto refuse = [&](const char* what, status bad) {
     return fail(
       errc::io_failed, fmt::format("cuda:{}: {}: {}", ordinal, what, (*api)->describe(bad)));
   };
-  cuda::device_id id = 0;
-  if (auto bad = t.device_get(&id, ordinal); bad != success)
-    return refuse("no device", bad);
-  uint8_t uuid[16] = {};
-  std::array<char, 32> pci{};
-  if (auto bad = t.device_uuid(&uuid, id); bad != success)
-    return refuse("no UUID", bad);
-  if (auto bad = t.device_pci(pci.data(), static_cast<int>(pci.size()), id); bad != success)
-    return refuse("no PCI number", bad);
 
   // Both want to be there before the context: the tracer so as to miss nothing, the other to see
   // which process comes with it.
   std::unique_ptr<cuda::weather_station> weather;
   if (how.watch)
     if (auto made = cuda::weather_station::make(
-          how.library_folders, uuid_text(uuid), pci.data(), static_cast<uint32_t>(getpid())))
+          how.library_folders, found->uuid, found->pci, static_cast<uint32_t>(getpid())))
       weather = std::move(*made);
   result<cuda::activity_tracer*> tracer =
     fail(errc::unsupported, "the device was not opened for tracing");
@@ -194,7 +180,7 @@ result<std::unique_ptr<cuda_device>> real_device::open(int ordinal, const cuda_o
     out->why_no_tracer_ = tracer.error().what;
   if (out->tracer_ != nullptr)
     out->tracer_->pause();
-  out->uuid_ = uuid_text(uuid);
+  out->uuid_ = found->uuid;
   out->properties_ = cuda::read_device_properties(**api, id);
   if (how.assemble)
     out->modules_.assemble_with(cuda::assembler::load(how.library_folders), out->properties_.arch);
@@ -336,7 +322,7 @@ result<launch_report> real_device::synchronise() {
       fmt::format("{} (buffers: {})", api_->describe(bad), memory_.describe_buffers()), 0, false};
     return report;
   }
-  return tl::unexpected<failure>(cuda::failure_of(*api_, "waiting for the device", bad));
+  return cuda::failure_of(*api_, "waiting for the device", bad);
 }
 
 result<void> real_device::begin_timing() {
@@ -361,7 +347,7 @@ result<call_time> real_device::end_timing() {
   if (bad == success)
     bad = timing_->read(out.ns);
   if (bad != success)
-    return tl::unexpected<failure>(cuda::failure_of(*api_, "timing", bad));
+    return cuda::failure_of(*api_, "timing", bad);
   return out;
 }
 
@@ -379,12 +365,6 @@ result<void> real_device::prepare_measuring() {
     timer_ = std::move(*made);
   }
   return {};
-}
-
-result<call_samples> real_device::time_calls(const enqueue& call, const timing_protocol& how) {
-  if (auto ready = prepare_measuring(); !ready)
-    return pass(ready);
-  return timer_->take(call, how);
 }
 
 result<measured_call> real_device::measure(const call_script& call, const timing_protocol& how) {
@@ -449,13 +429,6 @@ result<void> real_device::touch(device_pointer from, uint64_t bytes) {
   return kernels_->touch(from, bytes);
 }
 
-result<uint64_t> real_device::free_memory() const {
-  size_t free = 0, total = 0;
-  if (auto done = checked("free memory", t().memory_info(&free, &total)); !done)
-    return pass(done);
-  return free;
-}
-
 result<uint32_t> real_device::canary_khz() {
   if (auto ready = prepare_measuring(); !ready)
     return pass(ready);
@@ -472,10 +445,7 @@ result<int> cuda_device_count() {
   auto api = cuda::driver::load();
   if (!api)
     return pass(api);
-  int count = 0;
-  if (auto bad = (**api)->device_count(&count); bad != success)
-    return fail(errc::unsupported, "the driver counts no devices: " + (*api)->describe(bad));
-  return count;
+  return cuda::count_devices(**api);
 }
 
 } // namespace gristmill

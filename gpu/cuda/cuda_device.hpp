@@ -4,22 +4,11 @@
 #include "gpu/device.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace gristmill {
-
-/// Times of one call, sample by sample, by events of the driver.
-struct call_samples {
-  /// From its first step to the end of its last on the device: all of it was enqueued behind a wait
-  /// before the device began, so that the host's enqueuing costs nothing.
-  std::vector<uint64_t> device_ns;
-  /// The same while the host enqueues, as a benchmark in PyTorch sees it.
-  std::vector<uint64_t> span_ns;
-  uint32_t warm_up_calls = 0;
-};
 
 /// How a real device is opened.
 struct cuda_options {
@@ -57,13 +46,6 @@ struct range_difference {
 /// end. What no device of this kind can do is told as `unsupported`.
 class cuda_device : public device {
 public:
-  /// Enqueues the steps of a call; called many times.
-  using enqueue = std::function<result<void>()>;
-
-  /// Times a call by events alone. Fails with `device_fault` when a kernel faulted, with
-  /// `timed_out` when not even one sample could be taken within the limit.
-  virtual result<call_samples> time_calls(const enqueue& call, const timing_protocol& how) = 0;
-
   /// Enqueues all steps of a call, branches on streams of their own that are joined at the end.
   /// `invalid_input` for steps that contradict themselves, `refused` for what the device refuses.
   /// What kernels do wrong comes from `synchronise`.
@@ -78,7 +60,7 @@ public:
   /// A hash of `bytes` at `from`, which is a multiple of 8, made on the device. Every bit counts,
   /// and so does its place. Another seed gives another hash.
   virtual result<uint64_t> digest(device_pointer from, uint64_t bytes, uint64_t seed) = 0;
-  /// Fills with bytes that the seed decides, made on the device; `to` is a multiple of 8.
+  /// Enqueues filling with bytes that the seed decides; `to` is a multiple of 8.
   virtual result<void> fill(device_pointer to, uint64_t bytes, uint64_t seed) = 0;
   /// Compares on the device; both addresses are multiples of 8.
   virtual result<range_difference> difference(
@@ -97,8 +79,6 @@ public:
 
   /// Clock of a multiprocessor in kHz, by a kernel that counts cycles for about two milliseconds.
   virtual result<uint32_t> canary_khz() = 0;
-  /// Bytes of memory that nobody has, by the driver.
-  virtual result<uint64_t> free_memory() const = 0;
   virtual result<assembly_note> assembly(module_handle module) const = 0;
   /// "GPU-…", as NVML and CUDA both name it.
   virtual std::string uuid() const = 0;

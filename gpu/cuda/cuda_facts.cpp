@@ -2,6 +2,7 @@
 
 #include "gpu/cuda/assembler.hpp"
 #include "gpu/cuda/cupti_table.hpp"
+#include "gpu/cuda/device_properties.hpp"
 #include "gpu/cuda/driver_table.hpp"
 #include "gpu/cuda/library_search.hpp"
 #include "gpu/cuda/nvml_table.hpp"
@@ -30,9 +31,7 @@ library_found told(std::string name, const result<std::string>& version) {
   return {std::move(name), version.has_value(), version ? *version : version.error().what};
 }
 
-} // namespace
-
-std::vector<library_found> find_cuda_libraries(const std::vector<std::string>& library_folders) {
+std::vector<library_found> find_libraries(const std::vector<std::string>& library_folders) {
   std::vector<library_found> out;
   out.push_back(told("nvrtc", nvrtc_version(library_folders)));
   out.push_back(told("nvjitlink",
@@ -49,35 +48,23 @@ std::vector<library_found> find_cuda_libraries(const std::vector<std::string>& l
   return out;
 }
 
+} // namespace
+
 result<cuda_facts> read_cuda_facts(int ordinal, const std::vector<std::string>& library_folders) {
   auto api = cuda::driver::load();
   if (!api)
     return pass(api);
-  const auto& t = ***api;
+  auto found = cuda::find_device(**api, ordinal);
+  if (!found)
+    return pass(found);
+  int pageable = 0;
+  if (auto bad = (**api)->device_attribute(&pageable, cuda::pageable_memory_access, found->id);
+      bad != cuda::success)
+    return fail(errc::io_failed, fmt::format("cuda:{}: {}", ordinal, (*api)->describe(bad)));
   cuda_facts out;
   out.driver_api = (*api)->version();
-  if (auto bad = t.device_count(&out.devices); bad != cuda::success)
-    return fail(errc::unsupported, "the driver counts no devices: " + (*api)->describe(bad));
-  if (ordinal < 0 || ordinal >= out.devices)
-    return fail(errc::not_found,
-      fmt::format("there is no device cuda:{}; this machine has {}", ordinal, out.devices));
-  cuda::device_id id = 0;
-  uint8_t uuid[16] = {};
-  std::array<char, 32> pci{};
-  int pageable = 0;
-  auto bad = t.device_get(&id, ordinal);
-  if (bad == cuda::success)
-    bad = t.device_uuid(&uuid, id);
-  if (bad == cuda::success)
-    bad = t.device_pci(pci.data(), static_cast<int>(pci.size()), id);
-  if (bad == cuda::success)
-    bad = t.device_attribute(&pageable, cuda::pageable_memory_access, id);
-  if (bad != cuda::success)
-    return fail(errc::io_failed, fmt::format("cuda:{}: {}", ordinal, (*api)->describe(bad)));
-  out.uuid = cuda::uuid_text(uuid);
-  out.pci = pci.data();
   out.pageable_memory_access = pageable != 0;
-  out.libraries = find_cuda_libraries(library_folders);
+  out.libraries = find_libraries(library_folders);
   return out;
 }
 

@@ -78,28 +78,36 @@ void device_memory::unmap(range& r) {
   r.mapped = 0;
 }
 
-result<void> device_memory::make_read_only(address base) {
+result<device_memory::range*> device_memory::range_at(address base) {
   auto found = ranges_.find(base);
   if (found == ranges_.end())
     return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
-  found->second.read_only = true;
-  return found->second.mapped == 0 ? result<void>{} : set_access(found->second);
+  return &found->second;
+}
+
+result<void> device_memory::make_read_only(address base) {
+  auto found = range_at(base);
+  if (!found)
+    return pass(found);
+  auto& r = **found;
+  r.read_only = true;
+  return r.mapped == 0 ? result<void>{} : set_access(r);
 }
 
 result<void> device_memory::park(address base) {
-  auto found = ranges_.find(base);
-  if (found == ranges_.end())
-    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
-  unmap(found->second);
+  auto found = range_at(base);
+  if (!found)
+    return pass(found);
+  unmap(**found);
   return {};
 }
 
 result<address> device_memory::move(address base, uint64_t draw) {
-  auto found = ranges_.find(base);
-  if (found == ranges_.end())
-    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
-  range r = found->second;
-  ranges_.erase(found);
+  auto found = range_at(base);
+  if (!found)
+    return pass(found);
+  range r = **found;
+  ranges_.erase(base);
   unmap(r);
   auto refuse = [&](const char* what, status bad) {
     release(r);
@@ -141,11 +149,11 @@ void device_memory::release(const range& r) {
 }
 
 result<void> device_memory::free(address base) {
-  auto found = ranges_.find(base);
-  if (found == ranges_.end())
-    return fail(errc::invalid_input, fmt::format("no buffer begins at {:#x}", base));
-  release(found->second);
-  ranges_.erase(found);
+  auto found = range_at(base);
+  if (!found)
+    return pass(found);
+  release(**found);
+  ranges_.erase(base);
   return {};
 }
 

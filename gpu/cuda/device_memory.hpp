@@ -55,6 +55,8 @@ private:
 
   device_memory(driver_ptr api, device_id device, size_t granularity)
     : api_(std::move(api)), device_(device), granularity_(granularity) {}
+  /// The buffer that begins there; `invalid_input` when none does.
+  result<range*> range_at(address base);
   void release(const range& r);
   result<void> set_access(const range& r) const;
   void unmap(range& r);

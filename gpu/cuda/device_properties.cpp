@@ -21,6 +21,37 @@ std::string model_of(std::string_view title) {
 
 } // namespace
 
+result<int> count_devices(const driver& api) {
+  int count = 0;
+  if (auto bad = api->device_count(&count); bad != success)
+    return fail(errc::unsupported, "the driver counts no devices: " + api.describe(bad));
+  return count;
+}
+
+result<device_identity> find_device(const driver& api, int ordinal) {
+  auto count = count_devices(api);
+  if (!count)
+    return pass(count);
+  if (ordinal < 0 || ordinal >= *count)
+    return fail(errc::not_found,
+      fmt::format("there is no device cuda:{}; this machine has {}", ordinal, *count));
+  auto refuse = [&](const char* what, status bad) {
+    return fail(errc::io_failed, fmt::format("cuda:{}: {}: {}", ordinal, what, api.describe(bad)));
+  };
+  device_identity out;
+  if (auto bad = api->device_get(&out.id, ordinal); bad != success)
+    return refuse("no device", bad);
+  uint8_t uuid[16] = {};
+  if (auto bad = api->device_uuid(&uuid, out.id); bad != success)
+    return refuse("no UUID", bad);
+  out.uuid = uuid_text(uuid);
+  std::array<char, 32> pci{};
+  if (auto bad = api->device_pci(pci.data(), static_cast<int>(pci.size()), out.id); bad != success)
+    return refuse("no PCI number", bad);
+  out.pci = pci.data();
+  return out;
+}
+
 device_properties read_device_properties(const driver& api, device_id device) {
   const auto& t = *api;
   auto attribute = [&](int which) {
@@ -46,8 +77,7 @@ device_properties read_device_properties(const driver& api, device_id device) {
     p.memory_bytes = bytes;
   p.threads_per_block = attribute(max_threads_per_block);
   p.origin = time_origin::measured;
-  p.time_label = fmt::format(
-    "measured on {}, driver {}.{}", p.title, api.version() / 1000, api.version() % 1000 / 10);
+  p.time_label = fmt::format("measured on {}, driver {}", p.title, api.version_text());
   return p;
 }
 

@@ -30,7 +30,6 @@ result<std::shared_ptr<const driver>> driver::load() {
     .take(t.set_current, "cuCtxSetCurrent")
     .take(t.synchronise, "cuCtxSynchronize")
     .take(t.reset_persisting_l2, "cuCtxResetPersistingL2Cache")
-    .take(t.memory_info, "cuMemGetInfo_v2")
     .take(t.memory_granularity, "cuMemGetAllocationGranularity")
     .take(t.address_reserve, "cuMemAddressReserve")
     .take(t.address_free, "cuMemAddressFree")
@@ -88,6 +87,38 @@ std::string driver::describe(status error) const {
   if (table_.error_string(error, &text) != success || text == nullptr)
     return name;
   return fmt::format("{}: {}", name, text);
+}
+
+std::string driver::version_text() const {
+  return fmt::format("{}.{}", version_ / 1000, version_ % 1000 / 10);
+}
+
+std::optional<std::string> fault_word(status error) {
+  switch (error) {
+  case error_illegal_address:
+    return "illegal address";
+  case error_misaligned_address:
+    return "misaligned";
+  case error_assert:
+    return "assertion";
+  case error_illegal_instruction:
+    return "trap";
+  case error_hardware_stack:
+    return "stack";
+  case error_invalid_address_space:
+    return "address space";
+  case error_invalid_pc:
+    return "program counter";
+  case error_launch_failed:
+    return "launch failed";
+  default:
+    return std::nullopt;
+  }
+}
+
+tl::unexpected<failure> failure_of(const driver& api, const std::string& during, status bad) {
+  return fail(
+    fault_word(bad) ? errc::device_fault : errc::io_failed, during + ": " + api.describe(bad));
 }
 
 status copy_in_and_wait(const driver_table& table, address to, const void* from, size_t bytes) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 // The few declarations that we need of cuda.h, so that no toolkit is needed to build and no driver
@@ -30,7 +31,6 @@ constexpr status success = 0;
 constexpr status error_out_of_memory = 2;
 constexpr status error_not_found = 500;
 constexpr status error_illegal_address = 700;
-constexpr status error_launch_out_of_resources = 701;
 constexpr status error_assert = 710;
 constexpr status error_hardware_stack = 714;
 constexpr status error_illegal_instruction = 715;
@@ -110,7 +110,7 @@ constexpr unsigned stream_non_blocking = 1;
 constexpr unsigned event_without_time = 2;
 
 /// cuModuleLoadDataEx
-constexpr int jit_error_buffer = 5, jit_error_bytes = 6, jit_target = 9;
+constexpr int jit_error_buffer = 5, jit_error_bytes = 6;
 
 /// Entry points of the driver, all of them there or the table is not made.
 struct driver_table {
@@ -130,7 +130,6 @@ struct driver_table {
   status (*set_current)(context_handle context);
   status (*synchronise)();
   status (*reset_persisting_l2)();
-  status (*memory_info)(size_t* free, size_t* total);
   status (*memory_granularity)(size_t* bytes, const allocation_properties*, int option);
   status (*address_reserve)(
     address* at, size_t bytes, size_t align, address hint, unsigned long long flags);
@@ -188,6 +187,8 @@ public:
   const driver_table* operator->() const { return &table_; }
   /// Such as 13000 for 13.0.
   int version() const { return version_; }
+  /// "13.0"
+  std::string version_text() const;
   /// "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
   std::string describe(status error) const;
 
@@ -197,6 +198,12 @@ private:
 };
 
 using driver_ptr = std::shared_ptr<const driver>;
+
+/// What a kernel did wrong, where the driver tells it; nothing for every other error.
+std::optional<std::string> fault_word(status error);
+
+/// A driver error as a failure: `device_fault` for what a kernel did, else `io_failed`.
+tl::unexpected<failure> failure_of(const driver& api, const std::string& during, status bad);
 
 /// Copies to the device and waits until the bytes are there. The driver's own copy of pageable
 /// memory returns when it has read the source: the last transfer may still be under way, and our

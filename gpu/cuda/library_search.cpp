@@ -23,9 +23,8 @@ std::vector<fs::path> beginning_with(const fs::path& folder, const std::string& 
   return out;
 }
 
-} // namespace
-
-std::vector<std::string> usual_library_folders() {
+/// Where toolkits and PyTorch's packages put libraries; only folders that exist.
+std::vector<std::string> usual_folders() {
   std::vector<fs::path> candidates;
   for (const auto& toolkit : beginning_with("/usr/local", "cuda"))
     for (const char* inside : {"extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib", "lib"})
@@ -43,6 +42,8 @@ std::vector<std::string> usual_library_folders() {
   return out;
 }
 
+} // namespace
+
 result<shared_library> find_library(
   const std::vector<std::string>& names, const std::vector<std::string>& folders) {
   std::vector<std::string> files;
@@ -55,7 +56,7 @@ result<shared_library> find_library(
   };
   add(folders);
   files.insert(files.end(), names.begin(), names.end());
-  add(usual_library_folders());
+  add(usual_folders());
   std::string last;
   for (const auto& file : files) {
     auto opened = shared_library::open(file);

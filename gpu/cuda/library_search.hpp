@@ -15,7 +15,4 @@ namespace gristmill::cuda {
 result<shared_library> find_library(
   const std::vector<std::string>& names, const std::vector<std::string>& folders);
 
-/// Where it looks besides the loader's places; only folders that exist.
-std::vector<std::string> usual_library_folders();
-
 } // namespace gristmill::cuda

@@ -1,7 +1,5 @@
 #include "gpu/cuda/measured_call.hpp"
 
-#include <fmt/format.h>
-
 namespace gristmill {
 
 std::string to_string(flush_kind kind) {
@@ -12,14 +10,6 @@ std::string to_string(flush_kind kind) {
     return "clean";
   }
   return "unknown";
-}
-
-result<flush_kind> flush_kind_of(std::string_view word) {
-  for (auto kind : {flush_kind::official, flush_kind::clean})
-    if (word == to_string(kind))
-      return kind;
-  return fail(errc::invalid_input,
-    fmt::format("`{}` is no way to flush; there are \"official\" and \"clean\"", word));
 }
 
 } // namespace gristmill

@@ -20,9 +20,8 @@ namespace gristmill {
 /// left to be written back.
 enum class flush_kind : uint8_t { official = 0, clean };
 
+/// "official" or "clean".
 std::string to_string(flush_kind kind);
-/// `invalid_input` for another word than "official" or "clean".
-result<flush_kind> flush_kind_of(std::string_view word);
 
 /// How calls are timed on a real device.
 struct timing_protocol {
@@ -41,6 +40,10 @@ struct timing_protocol {
   /// adds instructions to each block, and a kernel of many short blocks takes up to a tenth longer.
   bool trace_overlapping = false;
 };
+
+/// For deadlines: a warm-up that goes on until the canary is stable ends within so many times the
+/// length that was asked for.
+constexpr uint32_t warm_up_stretch = 12;
 
 /// One step of a call, all of it resolved: what `resolved_step` becomes on a device.
 struct call_step {
@@ -106,12 +109,8 @@ struct measured_call {
   bool canary_stable = false;
 };
 
-/// Where a buffer of `bytes` begins in an allocation of `bytes + shift_room`, for a draw of the
-/// caller's: one of the multiples of 256. Moving buffers so costs no mapping; the end of the room
-/// is the guard.
+/// How much more than it needs is allocated for a buffer that begins elsewhere in it at each call.
+/// Moving buffers so costs no mapping; the end of the room is the guard.
 constexpr uint64_t shift_room = 64 * 1024;
-constexpr device_pointer shifted(device_pointer base, uint64_t draw) {
-  return base + draw % (shift_room / 256 + 1) * 256;
-}
 
 } // namespace gristmill

@@ -1,7 +1,6 @@
 #include "gpu/cuda/measuring_kernels.hpp"
 
 #include "gpu/cuda/measuring_ptx.hpp"
-#include "gpu/cuda/module_table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -47,10 +46,6 @@ measuring_kernels::~measuring_kernels() {
     (*api_)->module_unload(one.module);
 }
 
-failure measuring_kernels::said(const char* what, status bad) const {
-  return failure_of(*api_, what, bad);
-}
-
 unsigned measuring_kernels::blocks_for(uint64_t bytes) const {
   const uint64_t wanted = (bytes / 8 + threads) / threads;
   return static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, uint64_t{8} * sm_count_));
@@ -67,7 +62,7 @@ result<void> measuring_kernels::launch(function_handle function, unsigned blocks
   std::array<void*, 5> extra{
     param_buffer, const_cast<uint64_t*>(parameters.data()), param_size, &bytes, param_end};
   if (auto bad = (*api_)->launch(&config, function, nullptr, extra.data()); bad != success)
-    return tl::unexpected<failure>(said("a kernel of our own", bad));
+    return failure_of(*api_, "a kernel of our own", bad);
   return {};
 }
 
@@ -78,16 +73,16 @@ result<void> measuring_kernels::set_words(uint64_t first, uint64_t second) {
     static_cast<uint32_t>(second >> 32)};
   for (size_t i = 0; i < parts.size(); ++i)
     if (auto bad = (*api_)->memset32(words_ + 4 * i, parts[i], 1, stream_); bad != success)
-      return tl::unexpected<failure>(said("a memset", bad));
+      return failure_of(*api_, "a memset", bad);
   return {};
 }
 
 result<std::array<uint64_t, 2>> measuring_kernels::words() {
   if (auto bad = (*api_)->stream_synchronise(stream_); bad != success)
-    return tl::unexpected<failure>(said("waiting for a kernel of our own", bad));
+    return failure_of(*api_, "waiting for a kernel of our own", bad);
   std::array<uint64_t, 2> out{};
   if (auto bad = (*api_)->copy_out(out.data(), words_, sizeof out); bad != success)
-    return tl::unexpected<failure>(said("a copy", bad));
+    return failure_of(*api_, "a copy", bad);
   return out;
 }
 

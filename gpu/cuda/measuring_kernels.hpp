@@ -10,8 +10,8 @@
 
 namespace gristmill::cuda {
 
-/// The kernels of `measuring_ptx`, loaded on a device. What says "enqueues" does not wait. A driver
-/// error comes back as `device_fault` with the driver's words.
+/// The kernels of `measuring_ptx`, loaded on a device. What says "enqueues" does not wait. Errors
+/// of the driver as `failure_of` gives them.
 class measuring_kernels {
 public:
   static result<std::unique_ptr<measuring_kernels>> make(
@@ -50,7 +50,6 @@ private:
     : api_(std::move(api)), stream_(stream), sm_count_(properties.sm_count),
       shared_bytes_(static_cast<uint32_t>(properties.shared_per_block)),
       memory_(std::move(memory)) {}
-  failure said(const char* what, status bad) const;
   result<void> launch(function_handle function, unsigned blocks, unsigned threads, unsigned shared,
     std::span<const uint64_t> parameters);
   unsigned blocks_for(uint64_t bytes) const;

@@ -25,34 +25,6 @@ std::vector<std::string> kept_in(const std::string& cubin, std::vector<std::stri
 
 } // namespace
 
-std::optional<std::string> fault_word(status error) {
-  switch (error) {
-  case error_illegal_address:
-    return "illegal address";
-  case error_misaligned_address:
-    return "misaligned";
-  case error_assert:
-    return "assertion";
-  case error_illegal_instruction:
-    return "trap";
-  case error_hardware_stack:
-    return "stack";
-  case error_invalid_address_space:
-    return "address space";
-  case error_invalid_pc:
-    return "program counter";
-  case error_launch_failed:
-    return "launch failed";
-  default:
-    return std::nullopt;
-  }
-}
-
-failure failure_of(const driver& api, const std::string& during, status bad) {
-  return {
-    fault_word(bad) ? errc::device_fault : errc::io_failed, during + ": " + api.describe(bad)};
-}
-
 void module_table::assemble_with(result<assembler> with, std::string arch) {
   arch_ = std::move(arch);
   if (with)
@@ -76,8 +48,7 @@ result<gristmill::module_handle> module_table::load(std::string_view code) {
     m.has_all = true;
   } else {
     m.globals = writable_globals(code);
-    m.note.assembled_by = fmt::format(
-      "the driver {}.{} ({})", api_->version() / 1000, api_->version() % 1000 / 10, why_driver_);
+    m.note.assembled_by = fmt::format("the driver {} ({})", api_->version_text(), why_driver_);
   }
   std::array<char, 4096> log{};
   std::array<int, 2> names{jit_error_buffer, jit_error_bytes};
@@ -119,13 +90,11 @@ result<void> module_table::unload(gristmill::module_handle module) {
   const auto bad = (*api_)->module_unload((*found)->handle);
   modules_.erase(module.id);
   if (bad != success)
-    return tl::unexpected<failure>(failure_of(*api_, "a module's end", bad));
+    return failure_of(*api_, "a module's end", bad);
   return {};
 }
 
 void module_table::unload_all() {
-  if (!api_)
-    return; // Moved from.
   for (const auto& [id, m] : modules_)
     (*api_)->module_unload(m.handle);
   modules_.clear();
@@ -145,7 +114,7 @@ result<function_properties> module_table::read_properties(
     {std::pair{function_max_threads, &p.max_threads}, {function_static_shared, &p.static_shared},
       {function_local_bytes, &p.local_bytes}, {function_registers, &p.registers}})
     if (auto bad = read(which, *to); bad != success)
-      return tl::unexpected<failure>(failure_of(*api_, "properties of " + p.name, bad));
+      return failure_of(*api_, "properties of " + p.name, bad);
   for (size_t i = 0;; ++i) {
     size_t offset = 0, bytes = 0;
     // The driver tells the end of the list by an error.
@@ -224,7 +193,7 @@ result<void> module_table::each_global(const loaded_module& module, Visit visit)
     if (bad == error_not_found && !module.has_all)
       continue; // The assembler has dropped it: no kernel uses it.
     if (bad != success)
-      return tl::unexpected<failure>(failure_of(*api_, "module variable " + name, bad));
+      return failure_of(*api_, "module variable " + name, bad);
     if (auto done = visit(where, bytes); !done)
       return done;
   }
@@ -240,7 +209,7 @@ result<std::vector<uint8_t>> module_table::globals(gristmill::module_handle modu
     const auto at_byte = out.size();
     out.resize(at_byte + bytes);
     if (auto bad = (*api_)->copy_out(out.data() + at_byte, from, bytes); bad != success)
-      return tl::unexpected<failure>(failure_of(*api_, "a module variable", bad));
+      return failure_of(*api_, "a module variable", bad);
     return {};
   });
   if (!done)
@@ -260,7 +229,7 @@ result<void> module_table::restore_globals(
     const auto bad = copy_in_and_wait(**api_, to, bytes.data() + used, count);
     used += count;
     if (bad != success)
-      return tl::unexpected<failure>(failure_of(*api_, "a module variable", bad));
+      return failure_of(*api_, "a module variable", bad);
     return {};
   });
   if (done && used != bytes.size())

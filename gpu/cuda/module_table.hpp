@@ -11,12 +11,6 @@
 
 namespace gristmill::cuda {
 
-/// What a kernel did wrong, where the driver tells it; nothing for every other error.
-std::optional<std::string> fault_word(status error);
-
-/// A driver error as a failure: `device_fault` for what a kernel did, else of ours.
-failure failure_of(const driver& api, const std::string& during, status bad);
-
 struct loaded_function {
   function_handle handle = nullptr;
   function_properties properties;
@@ -30,8 +24,8 @@ struct loaded_function {
 class module_table {
 public:
   explicit module_table(driver_ptr api) : api_(std::move(api)) {}
-  module_table(module_table&&) = default;
-  module_table& operator=(module_table&&) = delete;
+  module_table(const module_table&) = delete;
+  module_table& operator=(const module_table&) = delete;
   ~module_table() { unload_all(); }
 
   /// From here on PTX is assembled for `arch` by nvJitLink; or by the driver, for `why_not`.

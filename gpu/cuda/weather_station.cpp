@@ -1,8 +1,6 @@
 #include "gpu/cuda/weather_station.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <memory>
 
 namespace gristmill::cuda {
@@ -11,45 +9,7 @@ namespace {
 
 constexpr auto period = std::chrono::milliseconds{66};
 
-/// 0 means "not told", so it is no minimum.
-void widen(uint32_t value, uint32_t& least, uint32_t& most) {
-  if (value == 0)
-    return;
-  least = least == 0 ? value : std::min(least, value);
-  most = std::max(most, value);
-}
-
 } // namespace
-
-std::optional<uint32_t> own_process(const std::vector<uint32_t>& before_context,
-  const std::vector<uint32_t>& after_context, uint32_t our_number) {
-  if (std::binary_search(after_context.begin(), after_context.end(), our_number))
-    return our_number;
-  std::vector<uint32_t> came;
-  std::set_difference(after_context.begin(), after_context.end(), before_context.begin(),
-    before_context.end(), std::back_inserter(came));
-  if (came.size() == 1)
-    return came.front();
-  return std::nullopt;
-}
-
-uint32_t weather_log::foreign_in(const std::vector<uint32_t>& processes) const {
-  const auto count = static_cast<uint32_t>(processes.size());
-  const bool ours =
-    own_ ? std::binary_search(processes.begin(), processes.end(), *own_) : !processes.empty();
-  return count - (ours ? 1 : 0);
-}
-
-void weather_log::add(const weather_reading& reading) {
-  ++all_.readings;
-  widen(reading.sm_mhz, all_.sm_mhz_min, all_.sm_mhz_max);
-  widen(reading.memory_mhz, all_.memory_mhz_min, all_.memory_mhz_max);
-  all_.power_mw_max = std::max(all_.power_mw_max, reading.power_mw);
-  all_.temperature_c_max = std::max(all_.temperature_c_max, reading.temperature_c);
-  all_.throttle_bits |= reading.throttle_bits;
-  if (reading.processes)
-    all_.foreign_processes = std::max(all_.foreign_processes, foreign_in(*reading.processes));
-}
 
 result<std::unique_ptr<weather_station>> weather_station::make(
   const std::vector<std::string>& folders, const std::string& uuid, const std::string& pci,

@@ -69,9 +69,15 @@ public:
       if (one->dtype != "float32")
         throw no_template{
           "products in 16 bits round the scores, which the warpgroup kernel does not"};
-    facts.query = input_of(q, false, facts.type);
-    facts.key = input_of(k, true, facts.type);
-    facts.value = input_of(v, false, facts.type);
+    const graph_value& queries = input_of(q, false);
+    const graph_value& keys = input_of(k, true);
+    const graph_value& values = input_of(v, false);
+    if (keys.dtype != queries.dtype || values.dtype != queries.dtype)
+      throw no_template{"the inputs of the attention are of two types"};
+    facts.query = queries.name;
+    facts.key = keys.name;
+    facts.value = values.name;
+    facts.type = queries.dtype == "bfloat16" ? dtype::bfloat16 : dtype::float16;
     const auto q_shape = traced_shape(q);
     const auto v_shape = traced_shape(v);
     auto& pool = writer_.pool();
@@ -178,9 +184,8 @@ private:
     throw no_template{"an attention kernel needs a product behind the softmax"};
   }
 
-  /// The name of the input that an operand is, but for conversion and views. Keys are transposed
-  /// once.
-  std::string input_of(const graph_value& from, bool is_transposed, dtype& type) const {
+  /// The input that an operand is, but for conversion and views. Keys are transposed once.
+  const graph_value& input_of(const graph_value& from, bool is_transposed) const {
     int64_t id = from.id;
     for (int steps = 0; steps < 32; ++steps) {
       const graph_value& here = writer_.value(id);
@@ -190,20 +195,15 @@ private:
           break;
         if (here.dtype != "bfloat16" && here.dtype != "float16")
           throw no_template{"the warpgroup kernel needs inputs of 16 bits"};
-        type = here.dtype == "bfloat16" ? dtype::bfloat16 : dtype::float16;
-        if (!seen_type_.empty() && seen_type_ != here.dtype)
-          throw no_template{"the inputs of the attention are of two types"};
-        seen_type_ = here.dtype;
-        return here.name;
+        return here;
       }
       const auto op = plain_op(node->op);
       const graph_value& above = operand(*node, 0);
       if (op == "transpose" && is_transposed) {
-        const auto rank = static_cast<int64_t>(above.shape.size());
-        const auto front = [&](int64_t dim) { return dim < 0 ? dim + rank : dim; };
-        const int64_t a = front(integer_argument(*node, 1, "dim0", 0));
-        const int64_t b = front(integer_argument(*node, 2, "dim1", 1));
-        if (std::minmax(a, b) != std::pair<const int64_t&, const int64_t&>(rank - 2, rank - 1))
+        const size_t rank = above.shape.size();
+        const size_t a = front_dimension(*node, integer_argument(*node, 1, "dim0", 0), rank);
+        const size_t b = front_dimension(*node, integer_argument(*node, 2, "dim1", 1), rank);
+        if (std::min(a, b) + 2 != rank || std::max(a, b) + 1 != rank)
           refuse_node(*node, "turns other dimensions than the last two");
         is_transposed = false;
       } else if (keeps_elements(op)) {
@@ -235,7 +235,6 @@ private:
   const problem& target_;
   const op_graph& graph_;
   value_writer writer_;
-  mutable std::string seen_type_;
 };
 
 class attention_units_space : public parameter_space {

@@ -12,13 +12,14 @@ struct attention_units_point {
   int stages = 2;
   int head = 128;
 
+  /// Of a block: queries, and as many tiles of keys and of values as there are stages; tiles begin
+  /// at multiples of 1024.
   int shared_bytes() const { return 1024 + 128 * head * 2 + 2 * stages * keys * head * 2; }
 };
 
-/// The kernel `attention_units` for 16-bit queries, keys and values of one type: out =
-/// softmax(scale
-/// * q k^T) v for many heads. Each block has 128 queries of a head. Architecture 90a; compiles to
-/// nothing elsewhere.
+/// The kernel `attention_units` for 16-bit queries, keys and values of one type:
+/// out = softmax(scale * q k^T) v for many heads. Each block has 128 queries of a head.
+/// Architecture 90a; elsewhere its body is empty.
 std::string attention_units_code(dtype type, const attention_units_point& point);
 
 } // namespace gristmill

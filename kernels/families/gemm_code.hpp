@@ -17,7 +17,8 @@ std::string_view gemm_ffma_code();
 /// `mma_tile`: the same with tensor cores for 16-bit operands.
 std::string gemm_mma_code(dtype type);
 /// `warpgroup_tiles`: the same with the warpgroup units of architecture 90a, operands brought by
-/// tensor maps along the depth; tiles of `columns` columns. Compiles to nothing elsewhere.
+/// tensor maps along the depth; tiles of `columns` columns. Elsewhere its body is empty. Its
+/// helpers have names of their own, because it shares a source with another kernel of this list.
 std::string gemm_wgmma_code(dtype type, int columns);
 /// `dots`: few rows (or few columns) against many: warps run along the depth.
 std::string_view gemm_dots_code();

@@ -88,7 +88,8 @@ struct gemm_facts {
   bool many_along_depth() const { return many_is_left ? left_along_depth : right_along_depth; }
 };
 
-/// Points that fit (shared memory of 99 KiB, registers, threads) and that some workload can use.
+/// Points that fit (shared memory of 99 KiB, registers, threads; of `wgmma`, which other devices
+/// never run, 227 KiB) and that some workload can use.
 std::vector<gemm_point> feasible_gemm_points(const gemm_facts& facts);
 
 /// A good guess among those of one path; nothing where there is none.

@@ -33,7 +33,8 @@ struct program_code {
 /// - More than one program: a variant of the plan for each, tried in order.
 ///
 /// Errors: `refused` with the limit that is exceeded; `unsupported` for something in a stage's plan
-/// that cannot stand in a common one (tensor maps, different compiler options).
+/// that cannot stand in a common one (different compiler options, a buffer or a map that the plan
+/// has not).
 result<generated_kernel> link(
   const program_graph& program, const std::vector<program_code>& programs);
 

@@ -1,5 +1,7 @@
 #include "actors/run_jobs.hpp"
 
+#include "actors/runner_steps.hpp"
+
 #include "actors/input_cases.hpp"
 #include "protocol/child_answers.hpp"
 

@@ -269,6 +269,35 @@ TEST_CASE("two processes on one run are refused") {
   CHECK((status == 0 || status == 3));
 }
 
+TEST_CASE("a run whose bounds or whose problem has changed is not gone on with") {
+  tiny_run tiny;
+  const auto out = (tiny.folder / "run").string();
+  const auto bounds = tiny.folder / "bounds.json";
+  const auto write_bounds = [&](int t_b_ns) {
+    std::ofstream(bounds) << fmt::format(
+      R"({{"schema":"gristmill.bounds/2","source":"a test","date":"2026-12-01",)"
+      R"("device":"mock:h200","clock":"none","problems":{{"tiny_a":{{"sol_is_dummy":false,)"
+      R"("workloads":{{"only":{{"t_sol_ns":10.0,"t_b_ns":{}.0}}}}}}}}}})",
+      t_b_ns);
+  };
+  write_bounds(90'000);
+  program run({"run", (tiny.folder / "tiny_a").string(), "--bounds", bounds.string(), "--seed", "3",
+    "--budget", "1attempts", "--oracle", "native", "--out", out});
+  const int status = run.wait();
+  INFO("stderr: ", run.err());
+  REQUIRE((status == 0 || status == 3));
+  const auto refusal = [&] {
+    program again({"resume", out, "--budget", "2attempts"});
+    CHECK(again.wait() == 2);
+    return again.err();
+  };
+  write_bounds(90'001);
+  CHECK(refusal().find("cannot be compared") != std::string::npos);
+  write_bounds(90'000);
+  std::ofstream(tiny.folder / "tiny_a" / "workload.jsonl", std::ios::app) << "\n";
+  CHECK(refusal().find("the files of problem 'tiny_a' have changed") != std::string::npos);
+}
+
 TEST_CASE("what cannot be gone on with says why") {
   scratch folder;
   program nowhere({"resume", (folder / "none").string()});

@@ -35,6 +35,7 @@ bounds_table base() {
   out.source = "gristmill baseline";
   out.date = "2026-12-01";
   out.clock = "not locked";
+  out.t_sol_method = "measured roofline";
   out.provenance = {{"flush", "official"}};
   return out;
 }
@@ -52,6 +53,7 @@ TEST_CASE("the fastest timed mode is the baseline, and the table says what the o
   REQUIRE(made);
   CHECK(made->device == "NVIDIA H200");
   CHECK(*made->find("rmsnorm", "u1") == workload_bounds{2000, 4000});
+  CHECK(made->t_sol_method == "measured roofline");
   const auto* record = made->find_baseline("rmsnorm", "u1");
   REQUIRE(record != nullptr);
   CHECK(record->winner == "compile");
@@ -80,6 +82,40 @@ TEST_CASE("activities count where the profiler saw them, as for candidates") {
   CHECK(made->find_baseline("rmsnorm", "u1")->winner == "eager");
   CHECK(made->find_baseline("rmsnorm", "u1")->copy->median == 2100);
   CHECK(made->find_baseline("rmsnorm", "u1")->copy_bytes == 2'000'000);
+}
+
+TEST_CASE("no timed mode is below its floor: what a mode reached is part of the roofline") {
+  mac_counts large{};
+  mac_counts small{};
+  large[static_cast<size_t>(mac_class::f16)] = 5'000'000'000; // 100 us at the measured rate.
+  small[static_cast<size_t>(mac_class::f16)] = 1'000'000'000;
+  baseline_table table(
+    rates, {{"gemm", "", "large", {1000, 0, large}}, {"gemm", "", "small", {1000, 0, small}}});
+  REQUIRE(table.add("gemm", "large", answer(timed(80'000), "compile")));
+  REQUIRE(table.add("gemm", "large", answer(timed(60'000), "eager"))); // At best 59998 ns.
+  REQUIRE(table.add("gemm", "small", answer(timed(30'000), "eager")));
+  const auto made = table.table(base());
+  REQUIRE(made);
+  CHECK(*made->find("gemm", "large") == workload_bounds{59'998, 60'000});
+  CHECK(*made->find("gemm", "small") == workload_bounds{12'000, 30'000}); // Not 20000.
+  CHECK(made->t_sol_method
+    == "measured roofline; modes of this table were faster, so there: 16-bit 83.3 T "
+       "multiply-adds/s by gemm large");
+}
+
+TEST_CASE("a bandwidth that a mode reached counts for workloads that move no more bytes") {
+  baseline_table table(rates,
+    {{"p", "", "large", {20'000'000, 0, {}}}, {"p", "", "middle", {2'000'000, 0, {}}},
+      {"p", "", "small", {1'000'000, 0, {}}}});
+  REQUIRE(table.add("p", "large", answer(timed(30'000), "eager")));
+  REQUIRE(table.add("p", "middle", answer(timed(1'002), "eager"))); // At best 1000 ns, not 2000.
+  REQUIRE(table.add("p", "small", answer(timed(5'000), "eager")));
+  const auto made = table.table(base());
+  REQUIRE(made);
+  CHECK(made->find("p", "large")->t_sol_ns == 20'000);
+  CHECK(made->find("p", "middle")->t_sol_ns == 1'000);
+  CHECK(made->find("p", "small")->t_sol_ns == 500);
+  CHECK(made->t_sol_method.find("2.000 TB/s by p middle") != std::string::npos);
 }
 
 TEST_CASE("a workload that no mode could time has no baseline and is not in the table") {

@@ -39,10 +39,10 @@ void decode_convert_pair(assembler& as, modifiers& m, std::string_view type) {
   as.emit(op);
 }
 
-/// Two floats of 4, 6 or 8 bits, or two scales.
-bool is_float8_pair(std::string_view type) {
+/// Two floats of 4, 6 or 8 bits.
+bool is_short_pair(std::string_view type) {
   return type == "e4m3x2" || type == "e5m2x2" || type == "e2m1x2" || type == "e2m3x2"
-    || type == "e3m2x2" || type == "ue8m0x2";
+    || type == "e3m2x2";
 }
 
 /// cvt.rp.satfinite.ue8m0x2.f32 d, a, b; cvt.rn.bf16x2.ue8m0x2 d, a;
@@ -66,21 +66,20 @@ void decode_convert_scale(assembler& as, modifiers& m, std::string_view to, std:
 }
 
 /// cvt.rn.f16x2.e4m3x2 d, a; cvt.rn.satfinite.e4m3x2.f32 d, a, b;
-void decode_convert_float8(
-  assembler& as, modifiers& m, std::string_view to, std::string_view from) {
+void decode_convert_short(assembler& as, modifiers& m, std::string_view to, std::string_view from) {
   const bool from_floats = from == "f32";
   operation op;
   op.run = find_convert(std::string(to) + "." + std::string(from));
-  if (!op.run || !m.take("rn") || is_float8_pair(to) != m.take("satfinite"))
-    as.cannot("this conversion of 8-bit floats is not supported");
+  if (!op.run || !m.take("rn") || is_short_pair(to) != m.take("satfinite"))
+    as.cannot("this conversion of floats of 4, 6 or 8 bits is not supported");
   op.imm = m.take("relu") ? convert_relu : 0;
   m.finish();
   need_operands(as, from_floats ? 3 : 2);
   op.counted = category::convert;
-  op.a = as.read(operand_at(as, 1), is_float8_pair(from) ? 2 : 4, from_floats ? 'f' : 'i');
+  op.a = as.read(operand_at(as, 1), is_short_pair(from) ? 2 : 4, from_floats ? 'f' : 'i');
   if (from_floats)
     op.b = as.read(operand_at(as, 2), 4, 'f');
-  op.d = as.write(operand_at(as, 0), is_float8_pair(to) ? 2 : 4);
+  op.d = as.write(operand_at(as, 0), is_short_pair(to) ? 2 : 4);
   as.emit(op);
 }
 
@@ -119,8 +118,8 @@ void decode_convert(assembler& as) {
     decode_convert_scale(as, m, to, from);
     return;
   }
-  if (is_float8_pair(to) || is_float8_pair(from)) {
-    decode_convert_float8(as, m, to, from);
+  if (is_short_pair(to) || is_short_pair(from)) {
+    decode_convert_short(as, m, to, from);
     return;
   }
   operation op;

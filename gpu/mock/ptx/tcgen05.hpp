@@ -60,7 +60,8 @@ tensor_cell cell_of(const tensor_access& form, uint32_t thread, uint32_t i);
 struct tensor_copy_form {
   uint8_t rows = 0;
   uint8_t bytes = 0;
-  /// Rows r of the source go to lanes r, r + step[0], r + step[1]...; see `tensor_copy`.
+  /// Lanes that row r goes to: r; r and r + 64; r and r + 32, from 64 on for the second half of the
+  /// rows; r in each quarter of the lanes; 32 r.
   enum : uint8_t { once, pairs_02_13, pairs_01_23, four_times, four_rows } spread = once;
   /// Bits of an element that becomes one of 8: 4 or 6; 0: bytes as they are.
   uint8_t unpacks = 0;

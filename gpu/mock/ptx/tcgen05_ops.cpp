@@ -182,8 +182,7 @@ void tensor_allocate(lane_state& s, const operation& o) {
   if (!t.may_allocate)
     raise(fault_kind::tensor_memory,
       "tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same block", lane);
-  if (t.group != 0 && t.group != o.mode)
-    need_tensor(*w.block, o.mode, lane);
+  need_group(t, o.mode, lane);
   if (o.mode == 2)
     other_block(w, lane);
   const uint32_t column = t.find_free(columns);
@@ -225,8 +224,7 @@ void tensor_relinquish(lane_state& s, const operation& o) {
   warp& w = as_warp(s);
   if (!w.block->tensor)
     w.block->tensor = std::make_shared<tensor_memory>();
-  if (!w.block->tensor->allocated.empty())
-    need_tensor(*w.block, o.mode, first_lane(w.active));
+  need_group(*w.block->tensor, o.mode, first_lane(w.active));
   w.block->tensor->may_allocate = false;
 }
 
@@ -236,11 +234,10 @@ void tensor_load_registers(lane_state& s, const operation& o) {
   const tensor_place place = place_of_warp(w, o, form, "tcgen05.ld");
   tensor_memory& t = *w.block->tensor;
   const bool all_written =
-    note_read(w, o, place, tensor_use::load, first_lane(w.active), false, "tcgen05.ld");
+    note_read(w, place, tensor_use::load, first_lane(w.active), false, "tcgen05.ld");
   if (t.loads.size() >= pending_loads_max)
     t.loads.erase(t.loads.begin());
-  t.loads.push_back({w.id, static_cast<uint32_t>(&o - w.block->code->operations.data()), place.lane,
-    place.lanes, place.column, place.columns});
+  t.loads.push_back({w.id, number_of(w, o), place.lane, place.lanes, place.column, place.columns});
   for (uint32_t i = 0; i < o.list_size; ++i) {
     uint32_t unwritten = 0;
     for (uint32_t l = 0; l < warp_lanes; ++l) {

@@ -273,7 +273,7 @@ private:
       if (r % 16 == 0) {
         const tensor_place place{&owner, lane, 16, at.column, depth_columns};
         need_allocated(place, lane_, "A of tcgen05.mma");
-        note_read(w_, o_, place, tensor_use::core, lane_, true, "tcgen05.mma: read of A");
+        note_read(w_, place, tensor_use::core, lane_, true, "tcgen05.mma: read of A");
       }
       uint32_t words[depth_columns];
       for (uint32_t c = 0; c < depth_columns; ++c)
@@ -293,7 +293,7 @@ private:
 
   void note_copy(block_state& owner, const tensor_address& at) {
     const tensor_place place{&owner, 64, 64, at.column, depth_columns};
-    note_read(w_, o_, place, tensor_use::core, lane_, true, "tcgen05.mma: read of A");
+    note_read(w_, place, tensor_use::core, lane_, true, "tcgen05.mma: read of A");
     for (uint32_t c = at.column; c < at.column + depth_columns; ++c)
       for (uint32_t lane = 0; lane < 64; ++lane)
         if (owner.tensor->cell(lane, c) != owner.tensor->cell(lane + 64, c))
@@ -314,7 +314,7 @@ private:
       const uint32_t here = first + 32 * q;
       const tensor_place place{&owner, here + lane, 1, column, 1};
       need_allocated(place, lane_, which);
-      note_read(w_, o_, place, tensor_use::core, lane_, true, which);
+      note_read(w_, place, tensor_use::core, lane_, true, which);
       const uint32_t found = owner.tensor->cell(here + lane, column);
       if (q > 0 && ((found ^ word) & bytes) != 0)
         raise(fault_kind::tensor_memory,
@@ -379,7 +379,7 @@ private:
       const tensor_place place{&owner, lane_of(r) + half, 16, at.column, columns};
       need_allocated(place, lane_, "D of tcgen05.mma");
       if (adds)
-        note_read(w_, o_, place, tensor_use::core, lane_, true, "tcgen05.mma: read of D");
+        note_read(w_, place, tensor_use::core, lane_, true, "tcgen05.mma: read of D");
       note_write(
         w_, o_, place, tensor_use::core, lane_, stream_, serial_, "tcgen05.mma: write of D");
     }

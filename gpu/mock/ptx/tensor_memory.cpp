@@ -16,10 +16,6 @@ std::string line_of(const kernel& code, uint32_t operation) {
   return place_text(source.line, source_of(code, source));
 }
 
-uint32_t number_of(const warp& w, const operation& o) {
-  return static_cast<uint32_t>(&o - w.block->code->operations.data());
-}
-
 /// Whether whoever executes `use` in lane `lane` of `w` comes after that write by itself.
 bool is_own(const warp& w, const tensor_stream& stream, tensor_use use, uint32_t lane) {
   if (stream.rank != w.block->rank)
@@ -37,6 +33,10 @@ void look_for_fence(
 }
 
 } // namespace
+
+uint32_t number_of(const warp& w, const operation& o) {
+  return static_cast<uint32_t>(&o - w.block->code->operations.data());
+}
 
 uint32_t tensor_orders::number_of(uint32_t rank, uint32_t thread, bool stores) {
   const auto [found, is_new] =
@@ -95,17 +95,20 @@ bool tensor_memory::is_allocated(uint32_t column, uint32_t columns) const {
   return column >= end;
 }
 
-tensor_memory& need_tensor(block_state& owner, uint32_t group, uint32_t lane) {
-  if (!owner.tensor || owner.tensor->allocated.empty())
-    raise(fault_kind::tensor_memory, "tensor memory is used and none is allocated (tcgen05.alloc)",
-      lane);
-  tensor_memory& t = *owner.tensor;
+void need_group(const tensor_memory& t, uint32_t group, uint32_t lane) {
   if (group != 0 && t.group != 0 && t.group != group)
     raise(fault_kind::tensor_memory,
       fmt::format("cta_group::{} after cta_group::{}: all tcgen05 of a kernel have to say the same",
         group, t.group),
       lane);
-  return t;
+}
+
+tensor_memory& need_tensor(block_state& owner, uint32_t group, uint32_t lane) {
+  if (!owner.tensor || owner.tensor->allocated.empty())
+    raise(fault_kind::tensor_memory, "tensor memory is used and none is allocated (tcgen05.alloc)",
+      lane);
+  need_group(*owner.tensor, group, lane);
+  return *owner.tensor;
 }
 
 void need_allocated(const tensor_place& place, uint32_t lane, const char* doing) {
@@ -121,7 +124,7 @@ void need_allocated(const tensor_place& place, uint32_t lane, const char* doing)
       lane);
 }
 
-bool note_read(warp& w, const operation&, const tensor_place& place, tensor_use use, uint32_t lane,
+bool note_read(warp& w, const tensor_place& place, tensor_use use, uint32_t lane,
   bool must_be_written, const char* doing) {
   tensor_memory& t = *place.owner->tensor;
   const tensor_orders& orders = w.block->cluster->tensor;

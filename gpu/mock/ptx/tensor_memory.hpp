@@ -124,15 +124,19 @@ struct tensor_place {
 
 enum class tensor_use : uint8_t { load, store, core };
 
-/// The tensor memory of a block in which something is allocated, and in which all operations say
-/// the same `cta_group`; 0: this one does not say. Raises a fault.
+/// Raises a fault unless all operations of the kernel say the same `cta_group`.
+void need_group(const tensor_memory& t, uint32_t group, uint32_t lane);
+/// The tensor memory of a block in which something is allocated, by an operation that says this
+/// `cta_group`; 0: it does not say. Raises a fault.
 tensor_memory& need_tensor(block_state& owner, uint32_t group, uint32_t lane);
 /// Raises a fault unless all columns of the place are allocated.
 void need_allocated(const tensor_place& place, uint32_t lane, const char* doing);
-/// A read: nothing that it reads may be on its way. `must_be_written`: what nobody has written is a
-/// fault, else it is answered.
-bool note_read(warp& w, const operation& o, const tensor_place& place, tensor_use use,
-  uint32_t lane, bool must_be_written, const char* doing);
+/// A read: nothing that it reads may be on its way. Whether all of it was written;
+/// `must_be_written`: what nobody has written is a fault.
+bool note_read(warp& w, const tensor_place& place, tensor_use use, uint32_t lane,
+  bool must_be_written, const char* doing);
+/// Where an operation stands in the code of its kernel.
+uint32_t number_of(const warp& w, const operation& o);
 /// A write by operation `serial` of a stream: nobody may be reading or writing there.
 void note_write(warp& w, const operation& o, const tensor_place& place, tensor_use use,
   uint32_t lane, uint32_t stream, uint64_t serial, const char* doing);

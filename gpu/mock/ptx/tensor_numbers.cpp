@@ -8,7 +8,7 @@
 #include <limits>
 
 #define GRISTMILL_PTX_LANES tensor_cores
-#include "gpu/mock/ptx/lanes/floats.hpp"
+#include "gpu/mock/ptx/lanes/short_floats.hpp"
 
 namespace gristmill::ptx {
 namespace {
@@ -21,22 +21,11 @@ uint32_t field(const uint8_t* from, uint32_t at, uint32_t width) {
   return two >> at % 8 & ((1U << width) - 1);
 }
 
-/// A float of 4 or 6 bits, without infinity and NaN.
-float small_float(uint32_t bits, uint32_t exponent_bits, uint32_t fraction_bits) {
-  const uint32_t fraction = bits & ((1U << fraction_bits) - 1);
-  const uint32_t exponent = bits >> fraction_bits & ((1U << exponent_bits) - 1);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const uint32_t steps = exponent == 0 ? fraction : fraction | 1U << fraction_bits;
-  const int scale =
-    static_cast<int>(exponent == 0 ? 1 : exponent) - bias - static_cast<int>(fraction_bits);
-  const float value = __builtin_ldexpf(static_cast<float>(steps), scale);
-  return bits >> (exponent_bits + fraction_bits) & 1 ? -value : value;
-}
-
 float short_number(number_type type, uint32_t bits) {
-  return type == number_type::e2m1 ? small_float(bits, 2, 1)
-    : type == number_type::e2m3    ? small_float(bits, 2, 3)
-                                   : small_float(bits, 3, 2);
+  using namespace tensor_cores;
+  return type == number_type::e2m1 ? from_short<e2m1>(bits)
+    : type == number_type::e2m3    ? from_short<e2m3>(bits)
+                                   : from_short<e3m2>(bits);
 }
 
 float byte_number(number_type type, uint8_t bits) {

@@ -6,7 +6,7 @@
 #include "actors/journal.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
-#include "actors/run_jobs.hpp"
+#include "actors/runner_steps.hpp"
 #include "actors/scorer.hpp"
 #include "actors/supervisor.hpp"
 #include "actors/template_proposer.hpp"

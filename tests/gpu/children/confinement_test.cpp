@@ -187,10 +187,10 @@ TEST_CASE("bubblewrap is told the same view") {
   std::string line;
   for (const auto& word : words)
     line += word + " ";
-  for (const char* part :
-    {"--unshare-user ", "--unshare-net ", "--cap-drop ALL ", "--ro-bind /usr /usr ",
-      "--dev-bind-try /dev/x /dev/x ", "--symlink usr/bin /bin ", "--size 4096 --tmpfs /tmp ",
-      "--bind /proc /proc ", "--bind /job /job ", "--chdir /job "}) {
+  for (const char* part : {"--unshare-user ", "--unshare-net ", "--cap-drop ALL ",
+         "--ro-bind /usr /usr ", "--dev-bind-try /dev/x /dev/x ", "--symlink usr/bin /bin ",
+         "--size 4096 --tmpfs /tmp ", "--bind /proc /proc ", "--ro-bind-try /proc/sys /proc/sys ",
+         "--ro-bind-try /proc/irq /proc/irq ", "--bind /job /job ", "--chdir /job "}) {
     CAPTURE(part);
     CHECK(line.find(part) != std::string::npos);
   }

@@ -81,9 +81,11 @@ public:
     return false;
   }
 
-  ordered_json try_to_escape(child_profile profile, const std::string& input, bool jailed = true) {
+  ordered_json try_to_escape(child_profile profile, const std::string& input, bool jailed = true,
+    const std::string& device = "") {
     auto request = fake("escapes");
     request.profile = profile;
+    request.device = device;
     request.argv.push_back(ordered_json{{"secret", secret}, {"outside", jobs_folder + "/outside"},
       {"stranger", getpid()}, {"address", reinterpret_cast<uint64_t>(&secret)},
       {"port", server.port}, {"input", input},
@@ -117,9 +119,10 @@ public:
 constexpr const char* ways[] = {"own", "bubblewrap"};
 
 constexpr const char* holes[] = {"reads the secret", "reads through the root of another process",
-  "writes to the system", "changes the kernel", "reaches a server", "opens a raw socket",
-  "sees a stranger", "traces another process", "reads memory of another process",
-  "makes a user namespace", "mounts", "becomes another user", "sees a disk"};
+  "writes to the system", "changes the kernel", "moves interrupts", "reaches a server",
+  "opens a raw socket", "sees a stranger", "traces another process",
+  "reads memory of another process", "makes a user namespace", "mounts", "becomes another user",
+  "sees a disk"};
 
 } // namespace
 
@@ -143,6 +146,19 @@ TEST_CASE_FIXTURE(prisoner, "a compiler, a judge and a runner find no way out") 
       CHECK(found.at("reads its input").get<bool>());
       CHECK_FALSE(wrote_outside());
     }
+}
+
+TEST_CASE_FIXTURE(prisoner, "a runner of a real device sees processes and changes none of /proc") {
+  for (const char* way : ways) {
+    CAPTURE(way);
+    const setting sandbox("GRISTMILL_SANDBOX", way);
+    if (!can_confine(way))
+      continue;
+    const auto found = try_to_escape(child_profile::runner, "/usr/bin/env", true, "cuda:0");
+    CHECK(found.at("processes in sight").get<int>() > 4);
+    CHECK_FALSE(found.at("changes the kernel").get<bool>());
+    CHECK_FALSE(found.at("moves interrupts").get<bool>());
+  }
 }
 
 TEST_CASE_FIXTURE(prisoner, "without a jail the tries succeed: they would notice a hole") {

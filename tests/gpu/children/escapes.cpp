@@ -110,6 +110,7 @@ ordered_json try_escapes(const ordered_json& targets) {
     found["becomes another user"] = works_apart([] { return setuid(12345) == 0; });
     found["writes to the system"] = can_write("/usr/gristmill-escape");
     found["changes the kernel"] = can_write("/proc/sys/kernel/core_pattern");
+    found["moves interrupts"] = can_write("/proc/irq/default_smp_affinity");
   }
   found["sees a disk"] = std::filesystem::exists("/dev/vda") || std::filesystem::exists("/dev/sda")
     || std::filesystem::exists("/dev/nvidiactl");

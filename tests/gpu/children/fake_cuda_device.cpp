@@ -154,10 +154,6 @@ result<call_time> fake_cuda_device::end_timing() {
   return fail(errc::unsupported, "not here");
 }
 
-result<call_samples> fake_cuda_device::time_calls(const enqueue&, const timing_protocol&) {
-  return fail(errc::unsupported, "not here");
-}
-
 result<void> fake_cuda_device::run(std::span<const call_step> steps, const uint32_t* number) {
   for (const auto& step : steps) {
     if (lost)
@@ -279,10 +275,6 @@ result<void> fake_cuda_device::touch(device_pointer, uint64_t) {
 
 result<uint32_t> fake_cuda_device::canary_khz() {
   return 1'980'000U;
-}
-
-result<uint64_t> fake_cuda_device::free_memory() const {
-  return memory_bytes - std::min(memory_bytes, allocated());
 }
 
 result<assembly_note> fake_cuda_device::assembly(module_handle) const {

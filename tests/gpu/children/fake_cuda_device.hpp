@@ -64,7 +64,6 @@ public:
   result<void> begin_timing() override;
   result<call_time> end_timing() override;
 
-  result<call_samples> time_calls(const enqueue& call, const timing_protocol& how) override;
   result<void> enqueue_call(std::span<const call_step> steps) override;
   result<measured_call> measure(const call_script& call, const timing_protocol& how) override;
   result<uint64_t> digest(device_pointer from, uint64_t bytes, uint64_t seed) override;
@@ -74,7 +73,6 @@ public:
   result<device_pointer> move(device_pointer base, uint64_t draw) override;
   result<void> touch(device_pointer from, uint64_t bytes) override;
   result<uint32_t> canary_khz() override;
-  result<uint64_t> free_memory() const override;
   result<assembly_note> assembly(module_handle module) const override;
   std::string uuid() const override { return "GPU-fake"; }
 

@@ -4,6 +4,7 @@
 #include "protocol/child_answers.hpp"
 #include "tensors/tensor_file.hpp"
 #include "tests/gpu/children/child_fixture.hpp"
+#include "tests/gpu/children/doubling.hpp"
 #include "tests/gpu/children/fake_cuda_device.hpp"
 
 #include <algorithm>
@@ -19,31 +20,9 @@ using namespace gristmill;
 
 namespace {
 
-/// 128 floats doubled; one that writes beyond its output, one that keeps something, one that leaves
-/// its lock set, one that does nothing.
-const std::string kernels = R"(.version 8.0
-.target sm_90a
-.address_size 64
-.visible .global .align 4 .u32 memory;
-.visible .entry doubled(.param .u64 in, .param .u64 out)
-{
-  .reg .b64 %rd<8>;
-  .reg .b32 %r<4>;
-  .reg .f32 %f<3>;
-  ld.param.u64 %rd1, [in];
-  ld.param.u64 %rd2, [out];
-  cvta.to.global.u64 %rd3, %rd1;
-  cvta.to.global.u64 %rd4, %rd2;
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %rd5, %r1, 4;
-  add.s64 %rd6, %rd3, %rd5;
-  add.s64 %rd7, %rd4, %rd5;
-  ld.global.f32 %f1, [%rd6];
-  add.f32 %f2, %f1, %f1;
-  st.global.f32 [%rd7], %f2;
-  ret;
-}
-.visible .entry beyond(.param .u64 in, .param .u64 out)
+/// With one that writes beyond its output.
+const std::string kernels =
+  std::string(doubling_ptx) + R"(.visible .entry beyond(.param .u64 in, .param .u64 out)
 {
   .reg .b64 %rd<4>;
   .reg .b32 %r<2>;
@@ -51,10 +30,6 @@ const std::string kernels = R"(.version 8.0
   cvta.to.global.u64 %rd2, %rd1;
   mov.u32 %r1, 7;
   st.global.u32 [%rd2+1048576], %r1;
-  ret;
-}
-.visible .entry nothing(.param .u64 in, .param .u64 out)
-{
   ret;
 }
 )";
@@ -92,35 +67,15 @@ struct timed_fixture : child_fixture {
     }
   }
 
-  static resolved_buffer buffer(resolved_buffer::role role, const char* name, const char* init) {
-    resolved_buffer made;
-    made.kind = role;
-    made.name = name;
-    made.type = dtype::float32;
-    made.shape = {128};
-    made.bytes = 512;
-    made.init = init;
-    return made;
-  }
-
   static run_pass pass_of(const std::string& entry, int c, const std::string& output) {
     run_pass in;
     in.unit = "unit";
-    in.buffers = {
-      make_run_buffer(buffer(resolved_buffer::role::input, "x", ""), "x" + std::to_string(c), 512),
-      make_run_buffer(buffer(resolved_buffer::role::output, "y", ""), output, 0),
-      make_run_buffer(buffer(resolved_buffer::role::scratch, "lock", "restored"), "", 0),
-      make_run_buffer(buffer(resolved_buffer::role::scratch, "part", "undefined"), "", 0)};
-    resolved_step launch;
-    launch.entry = entry;
-    launch.block = {128, 1, 1};
-    for (uint32_t i = 0; i < 2; ++i) {
-      resolved_argument argument;
-      argument.buffer = i;
-      argument.abi = "ptr";
-      launch.args.push_back(argument);
-    }
-    in.steps = {launch};
+    in.buffers = {make_run_buffer(
+                    small_buffer(resolved_buffer::role::input, "x"), "x" + std::to_string(c), 512),
+      make_run_buffer(small_buffer(resolved_buffer::role::output, "y"), output, 0),
+      make_run_buffer(small_buffer(resolved_buffer::role::scratch, "lock", "restored"), "", 0),
+      make_run_buffer(small_buffer(resolved_buffer::role::scratch, "part", "undefined"), "", 0)};
+    in.steps = {launch_of(entry)};
     return in;
   }
 

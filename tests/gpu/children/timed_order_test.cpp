@@ -3,6 +3,7 @@
 #include "gpu/children/block_jobs.hpp"
 #include "gpu/children/block_order.hpp"
 #include "gpu/children/call_order.hpp"
+#include "gpu/children/median.hpp"
 #include "gpu/children/watchdog.hpp"
 #include "gpu/children/written_calls.hpp"
 

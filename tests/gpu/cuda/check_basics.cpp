@@ -2,6 +2,7 @@
 #include "gpu/mock/mock_device.hpp"
 #include "tests/gpu/cuda/check_support.hpp"
 
+#include <cstring>
 #include <numeric>
 #include <span>
 

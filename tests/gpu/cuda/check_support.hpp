@@ -1,11 +1,11 @@
 #pragma once
 
 #include "gpu/cuda/cuda_device.hpp"
+#include "tests/gpu/kernel_parameters.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,20 +41,6 @@ T must(result<T> value, const char* what) {
 inline void must(const result<void>& value, const char* what) {
   if (!value)
     give_up(what, value.error().what);
-}
-
-/// Values one behind the other, each at a multiple of its size.
-template <class... Values>
-std::vector<uint8_t> parameters(Values... values) {
-  std::vector<uint8_t> bytes;
-  auto add = [&](const auto& value) {
-    bytes.resize((bytes.size() + sizeof value - 1) / sizeof value * sizeof value);
-    const auto at = bytes.size();
-    bytes.resize(at + sizeof value);
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-  };
-  (add(values), ...);
-  return bytes;
 }
 
 call_step launch_step(function_handle function, uint32_t blocks, uint32_t threads,

@@ -52,6 +52,11 @@ bench set_up(bool trace) {
   return all;
 }
 
+/// Where a buffer begins that has `shift_room` bytes more than it needs: a multiple of 256.
+device_pointer shifted(device_pointer base, uint64_t draw) {
+  return base + draw % (shift_room / 256 + 1) * 256;
+}
+
 /// Time of one of many repeats: 2N of them less N of them.
 double by_repeats(cuda_device& gpu, const call_step& step, uint32_t n) {
   std::array<double, 2> taken{};

@@ -1,13 +1,15 @@
 // gristmill-device-check: what a real GPU of this machine does, how far its times can be relied on,
 // and that what goes wrong ends with its process. One line a check on the standard output; exit
 // code 0 when all hold, 1 otherwise, 77 without a GPU. Folders in which CUPTI, NVML and nvJitLink
-// are looked for first may stand as arguments.
+// are looked for first may stand as arguments, and `--only PART`, again and again, for some of
+// basics, kernels, calls, agreement, moving, faults and neighbours.
 //
 // This process starts no driver, because one that has must not fork: each part is this program
 // again.
 
 #include "tests/gpu/cuda/check_support.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <csignal>

@@ -81,7 +81,6 @@ GRISTMILL_SAME(primary_release, cuDevicePrimaryCtxRelease);
 GRISTMILL_SAME(set_current, cuCtxSetCurrent);
 GRISTMILL_SAME(synchronise, cuCtxSynchronize);
 GRISTMILL_SAME(reset_persisting_l2, cuCtxResetPersistingL2Cache);
-GRISTMILL_SAME(memory_info, cuMemGetInfo);
 GRISTMILL_SAME(memory_granularity, cuMemGetAllocationGranularity);
 GRISTMILL_SAME(address_reserve, cuMemAddressReserve);
 GRISTMILL_SAME(address_free, cuMemAddressFree);

@@ -29,6 +29,8 @@ struct fake_nvidia {
   uint64_t launches = 0;
   uint64_t memsets = 0;
   uint64_t scrubs = 0;
+  /// How often persisting lines of L2 were given up.
+  uint64_t l2_resets = 0;
   uint64_t waits = 0;
   uint64_t streams = 0;
   uint64_t maps = 0;

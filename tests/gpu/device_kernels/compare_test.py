@@ -45,6 +45,11 @@ class Comparing(unittest.TestCase):
         self.assertEqual(tau, -1)
         self.assertAlmostEqual(regret, 2)
 
+    def test_what_the_model_does_not_tell_apart_counts_against_it(self):
+        tau, regret = compare.order([(1, 10), (1, 30)])
+        self.assertEqual(tau, -1)
+        self.assertAlmostEqual(regret, 2)
+
     def test_pairs_within_three_percent_do_not_count(self):
         tau, _ = compare.order([(1, 100), (2, 101), (3, 200)])
         self.assertEqual(tau, 1)

@@ -3,6 +3,7 @@
 
 #include "bench/calibration/mock_call.hpp"
 #include "bench/calibration/references.hpp"
+#include "bench/calibration/variants.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -71,6 +72,25 @@ std::set<std::string> split_list(const std::string& key) {
 
 TEST_CASE("corpus.txt is what the plans resolve to") {
   CHECK(read_text(source_root() / "bench/calibration/corpus.txt") == corpus_text(kernels()));
+}
+
+TEST_CASE("points of the templates come back from their text, tensor maps too") {
+  const auto points = template_variants({"gemm_bias_gelu"}, 64);
+  REQUIRE_MESSAGE(points, (points ? std::string{} : points.error().what));
+  std::istringstream text(corpus_text(*points));
+  const auto read = parse_corpus(text);
+  REQUIRE(read.size() == points->size());
+  size_t with_maps = 0;
+  for (const corpus_case& one : read) {
+    CAPTURE(one.name);
+    REQUIRE(one.large.steps.size() == 1);
+    size_t maps = 0;
+    for (const case_argument& argument : one.large.steps[0].arguments)
+      maps += argument.kind == case_argument::what::map ? 1 : 0;
+    CHECK(maps == one.large.maps.size());
+    with_maps += maps > 0 ? 1 : 0;
+  }
+  CHECK(with_maps > 0);
 }
 
 TEST_CASE(

@@ -1,4 +1,4 @@
-#include "gpu/mock/ptx/lanes/floats.hpp"
+#include "gpu/mock/ptx/lanes/short_floats.hpp"
 #include "gpu/mock/ptx/lanes/tables.hpp"
 
 #include <cfenv>
@@ -284,35 +284,6 @@ void to_tf32(lane_state& s, const operation& o) {
   }
 }
 
-// The two 8-bit formats.
-struct e4m3 {
-  static constexpr int mantissa = 3, lowest = -6;
-  static constexpr float largest = 448.0F;
-};
-struct e5m2 {
-  static constexpr int mantissa = 2, lowest = -14;
-  static constexpr float largest = 57344.0F;
-};
-
-/// Rounds to nearest even; what is too large becomes the largest finite value.
-template <class T>
-inline uint8_t to_float8(float x) {
-  if (x != x)
-    return 0x7f;
-  const uint32_t sign = bits(x) >> 24 & 0x80;
-  float a = from_bits(bits(x) & 0x7fffffff);
-  if (a > T::largest)
-    a = T::largest;
-  // One unit in the last place at the exponent of the value, or of the smallest normal one.
-  int exponent = static_cast<int>(bits(a) >> 23) - 127;
-  exponent = exponent < T::lowest ? T::lowest : exponent;
-  const float unit = from_bits(static_cast<uint32_t>(exponent - T::mantissa + 127) << 23);
-  // `steps` counts from 0 in the subnormals and from 2^mantissa in a binade; a carry moves on.
-  const int steps = static_cast<int>(__builtin_rintf(a / unit));
-  return static_cast<uint8_t>(
-    sign | static_cast<uint32_t>(((exponent - T::lowest) << T::mantissa) + steps));
-}
-
 inline uint16_t half_of(e5m2, uint8_t x) {
   // The upper byte of a half.
   return (x & 0x7f) > 0x7c ? uint16_t{0x7fff} : static_cast<uint16_t>(x << 8);
@@ -346,34 +317,82 @@ void float8_to_halves(lane_state& s, const operation& o) {
   }
 }
 
+/// From one element of a pair to the next: nibbles, else bytes.
 template <class T>
-uint16_t two_float8(float high, float low, bool relu) {
-  return static_cast<uint16_t>(
-    to_float8<T>(without_negative(high, relu)) << 8 | to_float8<T>(without_negative(low, relu)));
+constexpr int short_step = short_bits<T> == 4 ? 4 : 8;
+
+template <class T>
+uint16_t two_short(float high, float low, bool relu) {
+  return static_cast<uint16_t>(to_short<T>(without_negative(high, relu))
+      << short_step<T> | to_short<T>(without_negative(low, relu)));
 }
 
 template <class T>
-void halves_to_float8(lane_state& s, const operation& o) {
+void halves_to_short(lane_state& s, const operation& o) {
   uint16_t* d = lane<uint16_t>(s, o.d);
   const uint32_t* a = lane<uint32_t>(s, o.a);
   for (uint32_t l = 0; l < warp_lanes; ++l)
     if (s.active >> l & 1)
-      d[l] = two_float8<T>(from_half(static_cast<uint16_t>(a[l] >> 16)),
+      d[l] = two_short<T>(from_half(static_cast<uint16_t>(a[l] >> 16)),
         from_half(static_cast<uint16_t>(a[l])), (o.imm & convert_relu) != 0);
 }
 
-/// a is the high byte.
+/// a is the upper one.
 template <class T>
-void floats_to_float8(lane_state& s, const operation& o) {
+void floats_to_short(lane_state& s, const operation& o) {
   uint16_t* d = lane<uint16_t>(s, o.d);
   const float* a = lane<float>(s, o.a);
   const float* b = lane<float>(s, o.b);
   for (uint32_t l = 0; l < warp_lanes; ++l)
     if (s.active >> l & 1)
-      d[l] = two_float8<T>(a[l], b[l], (o.imm & convert_relu) != 0);
+      d[l] = two_short<T>(a[l], b[l], (o.imm & convert_relu) != 0);
 }
 
-#include "gpu/mock/ptx/lanes/short_floats.hpp"
+template <class T>
+void short_to_halves(lane_state& s, const operation& o) {
+  uint32_t* d = lane<uint32_t>(s, o.d);
+  const uint16_t* a = lane<uint16_t>(s, o.a);
+  const bool relu = (o.imm & convert_relu) != 0;
+  const auto half_of_element = [&](uint32_t x) {
+    return uint32_t{without_negative(narrowed<half>(from_short<T>(x), round_nearest).bits, relu)};
+  };
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] =
+        half_of_element(static_cast<uint32_t>(a[l]) >> short_step<T>) << 16 | half_of_element(a[l]);
+}
+
+inline uint16_t two_scales(float high, float low, const operation& o) {
+  const bool up = o.mode == round_up;
+  const bool finite = (o.imm & convert_saturate) != 0;
+  return static_cast<uint16_t>(to_scale(high, up, finite) << 8 | to_scale(low, up, finite));
+}
+
+void floats_to_scales(lane_state& s, const operation& o) {
+  uint16_t* d = lane<uint16_t>(s, o.d);
+  const float* a = lane<float>(s, o.a);
+  const float* b = lane<float>(s, o.b);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] = two_scales(a[l], b[l], o);
+}
+
+void bfloats_to_scales(lane_state& s, const operation& o) {
+  uint16_t* d = lane<uint16_t>(s, o.d);
+  const uint32_t* a = lane<uint32_t>(s, o.a);
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] = two_scales(from_bits(a[l] & 0xffff0000), from_bits(a[l] << 16), o);
+}
+
+void scales_to_bfloats(lane_state& s, const operation& o) {
+  uint32_t* d = lane<uint32_t>(s, o.d);
+  const uint16_t* a = lane<uint16_t>(s, o.a);
+  const auto bfloat_of = [](uint32_t x) { return x == 255 ? 0x7fffU : x == 0 ? 0x0040U : x << 7; };
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    if (s.active >> l & 1)
+      d[l] = bfloat_of(static_cast<uint32_t>(a[l]) >> 8) << 16 | bfloat_of(a[l] & 255U);
+}
 
 #define ROW(D, DNAME)                                                                              \
   {DNAME ".u8", convert<D, uint8_t>}, {DNAME ".s8", convert<D, int8_t>},                           \
@@ -422,10 +441,10 @@ const convert_entry convert_entries[] = {
   {"tf32.f32", to_tf32},
   {"f16x2.e4m3x2", float8_to_halves<e4m3>},
   {"f16x2.e5m2x2", float8_to_halves<e5m2>},
-  {"e4m3x2.f16x2", halves_to_float8<e4m3>},
-  {"e5m2x2.f16x2", halves_to_float8<e5m2>},
-  {"e4m3x2.f32", floats_to_float8<e4m3>},
-  {"e5m2x2.f32", floats_to_float8<e5m2>},
+  {"e4m3x2.f16x2", halves_to_short<e4m3>},
+  {"e5m2x2.f16x2", halves_to_short<e5m2>},
+  {"e4m3x2.f32", floats_to_short<e4m3>},
+  {"e5m2x2.f32", floats_to_short<e5m2>},
   {"e2m1x2.f32", floats_to_short<e2m1>},
   {"e2m3x2.f32", floats_to_short<e2m3>},
   {"e3m2x2.f32", floats_to_short<e3m2>},

@@ -2,10 +2,10 @@
 
 #include "gpu/mock/mock_device.hpp"
 #include "gpu/mock/ptx/ptx.hpp"
+#include "tests/gpu/kernel_parameters.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,17 +67,7 @@ inline std::unique_ptr<device> new_device(uint64_t instruction_limit = 10'000'00
   return make_mock_device({*profile("h200"), instruction_limit, {}});
 }
 
-/// Values one behind the other, each aligned to its size.
-template <class... T>
-std::vector<uint8_t> parameters(T... values) {
-  std::vector<uint8_t> bytes;
-  const auto add = [&](const auto& v) {
-    bytes.resize((bytes.size() + sizeof v - 1) / sizeof v * sizeof v + sizeof v);
-    std::memcpy(bytes.data() + bytes.size() - sizeof v, &v, sizeof v);
-  };
-  (add(values), ...);
-  return bytes;
-}
+using gristmill::parameters;
 
 inline launch_shape line_of(uint32_t blocks, uint32_t threads) {
   launch_shape shape;

@@ -66,6 +66,11 @@ TEST_CASE("tensor memory is allocated in powers of two, used where it is, and gi
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%e0}, [%r7];\n");
   refused(tensor_memory, "cta_group::2 after cta_group::1",
     "@%p1 tcgen05.cp.cta_group::2.128x128b [%r7], 0x400000000000;");
+  // Also once all of it has been given back.
+  refused(tensor_memory, "cta_group::2 after cta_group::1", "",
+    "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r5], 32;");
+  refused(tensor_memory, "cta_group::2 after cta_group::1", "",
+    "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;");
   refused(tensor_memory, "warp 0 of its block reaches lanes 0 to 31",
     "add.s32 %r8, %r7, 0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%e0}, [%r8];");
   refused(tensor_memory, "in one lane and",
