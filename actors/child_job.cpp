@@ -3,6 +3,7 @@
 #include "journal/hash.hpp"
 
 #include <array>
+#include <filesystem>
 
 namespace gristmill {
 
@@ -58,6 +59,12 @@ result<std::string> read_child_file(
     || name.find('\0') != std::string::npos)
     return fail(errc::child_failed, "a child names '" + name + "', which is no file of its folder");
   return read_whole_file(folder + "/" + name, bytes_max);
+}
+
+bool is_job_folder(const run_context& context, const std::string& folder) {
+  const std::filesystem::path path{folder};
+  const auto name = path.filename();
+  return !name.empty() && name != "." && name != ".." && path.parent_path() == context.jobs();
 }
 
 std::string describe_end(const std::string& program, const child_result& ended) {

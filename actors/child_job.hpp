@@ -27,6 +27,10 @@ result<child_job> make_child_job(const run_context& context, child_profile profi
 result<std::string> read_child_file(
   const std::string& folder, const std::string& name, uint64_t bytes_max);
 
+/// Whether a child of this run could have been given `folder`: it lies directly in the folder of
+/// jobs. What strangers name is neither read nor removed elsewhere.
+bool is_job_folder(const run_context& context, const std::string& folder);
+
 /// "runner died: killed by signal 9", for logs and attempts that failed.
 std::string describe_end(const std::string& program, const child_result& ended);
 

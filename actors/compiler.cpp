@@ -1,6 +1,6 @@
 #include "actors/compiler.hpp"
 
-#include <nlohmann/json.hpp>
+#include "actors/run_events.hpp"
 
 namespace gristmill {
 
@@ -50,18 +50,26 @@ void compiler::begin(open_request work) {
   }
   auto units = keyed_units(*config_.context, *candidate, config_.device_code);
   for (const auto& unit : units)
-    if (cache_.find(unit.cache_key) == cache_.end()) {
+    if (!has(unit)) {
       compile(std::move(work), *candidate, std::move(units));
       return;
     }
   answer(work, units, true);
 }
 
+bool compiler::has(const keyed_unit& unit) const {
+  auto found = cache_.find(unit.cache_key);
+  // On a node the cache of blobs may have let its code go.
+  return found != cache_.end()
+    && (found->second.status != verdict_status::passed
+      || config_.context->blobs->has(found->second.unit.code));
+}
+
 void compiler::compile(
   open_request work, const resolved_candidate& candidate, std::vector<keyed_unit> units) {
   std::vector<compile_unit> missing;
   for (const auto& unit : units)
-    if (cache_.find(unit.cache_key) == cache_.end())
+    if (!has(unit))
       missing.push_back(unit.what);
   job what;
   what.kind = job_kind::compile;
@@ -142,17 +150,7 @@ void compiler::refuse(open_request& work, const failure& why) {
 
 void compiler::tell(open_request& work, compiled_candidate compiled) {
   compiled.toolchain = config_.device_code.version;
-  event e{.kind = "compiled",
-    .problem = work.request.attempt.problem,
-    .attempt = to_string(work.request.attempt),
-    .candidate = compiled.candidate,
-    .reason = compiled.log.substr(0, compiled.log.find('\n'))};
-  nlohmann::json data{{"status", to_string(compiled.status)}, {"cached", compiled.cached},
-    {"units", compiled.units.size()}, {"toolchain", compiled.toolchain}};
-  for (const auto& f : compiled.findings)
-    data["findings"].push_back({{"rule", f.rule}, {"detail", f.detail}, {"fatal", f.fatal}});
-  e.data = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  config_.events.note(this, std::move(e));
+  config_.events.note(this, compiled_event(work.request, compiled));
   work.reply.deliver(std::move(compiled));
 }
 

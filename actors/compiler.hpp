@@ -45,6 +45,8 @@ private:
 
   void serve();
   void begin(open_request work);
+  /// Compiled before, and its code is still there.
+  bool has(const keyed_unit& unit) const;
   void compile(
     open_request work, const resolved_candidate& candidate, std::vector<keyed_unit> units);
   void on_child(uint64_t child, const std::vector<keyed_unit>& units, const child_result& ended,

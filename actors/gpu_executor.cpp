@@ -73,7 +73,7 @@ gpu_actor::behavior_type gpu_executor::make_behavior() {
 }
 
 void gpu_executor::on_exit() {
-  failure ending{errc::shutting_down, settings_.name + " ends"};
+  failure ending{settings_.when_ended, settings_.name + " ends"};
   if (running_) {
     if (!running_->idle_since)
       seam::post(settings_.child_front, child_cancel{running_->child.id, false});
@@ -195,8 +195,9 @@ void gpu_executor::on_child_lost(uint64_t token, const caf::error& why) {
   }
   // Whether the child still runs is not known, also when its front ends in good order, so nobody
   // else may have the device.
-  broker_.down("what started its children has ended: " + what.what);
-  failure told{errc::child_failed, what.what};
+  bool lost = what.code == errc::node_lost;
+  broker_.down(lost ? what.what : "what started its children has ended: " + what.what);
+  failure told{lost ? errc::node_lost : errc::child_failed, what.what};
   if (running_->reply.pending())
     running_->reply.deliver(to_error(told));
   running_.reset();

@@ -60,6 +60,9 @@ struct gpu_executor_config {
   std::chrono::nanoseconds ttl = std::chrono::seconds{30};
   /// Against a child that does not end, from the end of its term.
   ladder_times ladder;
+  /// What whoever waits for a measurement is told when the executor itself is ended. `node_lost`
+  /// for a device of another machine: nobody's fault, to be measured elsewhere.
+  errc when_ended = errc::shutting_down;
 };
 
 /// Executor of one mock GPU: one runner child a part of a lease, and most leases have one part.

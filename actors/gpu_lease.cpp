@@ -20,10 +20,11 @@ uint64_t hash_of(const caf::actor_control_block* who) {
 } // namespace
 
 gpu_lease::gpu_lease(caf::actor_config& config, gpu_lease_config settings)
-  : gpu_lease_actor::base(config), settings_(std::move(settings)), policy_(settings_.policy.get()),
-    table_(settings_.table, std::move(settings_.policy)), monitors_(this) {}
+  : growing_lease_actor::base(config), settings_(std::move(settings)),
+    policy_(settings_.policy.get()), table_(settings_.table, std::move(settings_.policy)),
+    monitors_(this) {}
 
-gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
+growing_lease_actor::behavior_type gpu_lease::make_behavior() {
   seam::end_on_exception(this);
   lease_actions actions;
   for (auto& entry : settings_.gpus) {
@@ -38,6 +39,7 @@ gpu_lease_actor::behavior_type gpu_lease::make_behavior() {
     [this](const device_report& what) { return answer(on_report(what)); },
     [this](const broker_query& what) { return table_.snapshot(what, now()); },
     [this](const broker_command& what) { return on_broker_command(what); },
+    [this](const device_join& what) { return on_join(what); },
     [this](const tick& due) {
       if (due.generation != generation_)
         return;
@@ -170,7 +172,8 @@ lease_ack gpu_lease::on_report(const device_report& what) {
     e.pointer = from;
     e.handle = caf::actor_cast<gpu_executor_actor>(from);
     auto address = caf::actor_cast<caf::actor_addr>(from);
-    monitors_.watch(this, from, [this, address](const caf::error&) { executor_down(address); });
+    monitors_.watch(
+      this, from, [this, address](const caf::error& why) { executor_down(address, why); });
   }
   if ((what.state == device_state::up || what.state == device_state::holding)
     && what.boot != e.boot) {
@@ -208,6 +211,35 @@ caf::result<lease_ack> gpu_lease::answer(lease_ack ack) {
   if (!current_mailbox_element()->mid.is_request())
     return caf::delegated<lease_ack>{}; // Nobody waits for it.
   return ack;
+}
+
+caf::result<device_joined> gpu_lease::on_join(const device_join& what) {
+  auto known = joined_.find(what.name);
+  if (known != joined_.end()) {
+    const auto& was = known->second.second;
+    if (was.model != what.model || was.arch != what.arch || was.node != what.node)
+      return to_error({errc::invalid_input,
+        fmt::format("{} was {} {} of {} before and is {} {} of {} now", what.name, was.model,
+          was.arch, was.node, what.model, what.arch, what.node)});
+    return device_joined{known->second.first};
+  }
+  if (executors_.size() >= settings_.gpus_max)
+    return to_error(
+      {errc::queue_full, fmt::format("there are {} GPUs already", executors_.size())});
+  auto floor = settings_.token_floors.find(what.name);
+  lease_actions actions;
+  executors_.emplace_back();
+  auto gpu =
+    table_.add_gpu({.name = what.name,
+                     .model = what.model,
+                     .token_floor = floor == settings_.token_floors.end() ? 0 : floor->second,
+                     .arch = what.arch,
+                     .memory_bytes = what.memory_bytes,
+                     .node = what.node},
+      now(), actions);
+  joined_.emplace(what.name, std::pair{gpu, what});
+  perform(actions);
+  return device_joined{gpu};
 }
 
 // ---- actions
@@ -301,7 +333,7 @@ void gpu_lease::set_timer() {
     return;
   timer_ = next;
   auto delay = std::max(*next - now(), std::chrono::nanoseconds{0});
-  seam::tell_later(this, delay, gpu_lease_actor{this}, tick{++generation_});
+  seam::tell_later(this, delay, growing_lease_actor{this}, tick{++generation_});
 }
 
 // ---- holders and executors
@@ -394,15 +426,18 @@ void gpu_lease::holder_down(uint32_t slot) {
   perform(actions);
 }
 
-void gpu_lease::executor_down(const caf::actor_addr& address) {
+void gpu_lease::executor_down(const caf::actor_addr& address, const caf::error& why) {
   lease_actions actions;
+  auto what = from_error(system(), why);
+  // The words by which an attempt tells the loss of a machine from that of an executor.
+  auto text = what.code == errc::node_lost ? what.what : "its executor has ended";
   for (uint32_t gpu = 0; gpu < executors_.size(); ++gpu) {
     auto& e = executors_[gpu];
     if (caf::actor_cast<caf::actor_addr>(e.pointer) != address)
       continue;
     e.pointer = nullptr;
     e.handle = nullptr;
-    table_.on_device_down(gpu, "its executor has ended", now(), actions);
+    table_.on_device_down(gpu, text, now(), actions);
   }
   perform(actions);
   for (uint32_t gpu = 0; gpu < executors_.size(); ++gpu)

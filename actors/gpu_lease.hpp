@@ -5,9 +5,11 @@
 #include "gpu/lease/flat_index.hpp"
 #include "gpu/lease/policy.hpp"
 #include "gpu/lease/table.hpp"
+#include "messages/inspect_device_join.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,11 +17,21 @@
 
 namespace gristmill {
 
+/// The broker of a run whose machines come and go.
+using growing_lease_actor = gpu_lease_actor::extend<
+  // From the hub. `invalid_input` when the name is taken by a GPU of another model or machine,
+  // `queue_full` when there are too many.
+  sig<device_joined, device_join>>;
+
 struct gpu_lease_config {
   lease_table_config table;
   std::unique_ptr<lease_policy> policy;
   /// In the order of their indices; each waits for the first report of its executor.
   std::vector<gpu_entry> gpus;
+  /// By name, for GPUs that join later: as `gpu_entry::token_floor`.
+  std::map<std::string, uint64_t> token_floors;
+  /// More GPUs than this are refused.
+  uint32_t gpus_max = 4096;
   event_port events;
   /// How many holders with nothing open stay known and watched, so that their next request finds
   /// them; any more are forgotten at once.
@@ -41,7 +53,7 @@ struct gpu_lease_config {
 ///
 /// A grant follows a `verified` within the same message: nothing is asked in between, because
 /// tokens are reserved in blocks beforehand.
-class gpu_lease final : public gpu_lease_actor::base {
+class gpu_lease final : public growing_lease_actor::base {
 public:
   gpu_lease(caf::actor_config& config, gpu_lease_config settings);
 
@@ -79,6 +91,7 @@ private:
   /// To those who asked; who only told is not answered.
   caf::result<lease_ack> answer(lease_ack ack);
   caf::result<lease_ack> on_broker_command(const broker_command& what);
+  caf::result<device_joined> on_join(const device_join& what);
 
   /// Does what the table wants done, then sets the timer anew.
   void perform(lease_actions& actions);
@@ -96,7 +109,7 @@ private:
   void close_lease(uint32_t gpu);
   void close_lease_if_over(uint32_t gpu);
   void holder_down(uint32_t slot);
-  void executor_down(const caf::actor_addr& address);
+  void executor_down(const caf::actor_addr& address, const caf::error& why);
   void set_timer();
   std::chrono::nanoseconds now();
 
@@ -114,6 +127,8 @@ private:
   uint32_t idle_ = 0;
   holder_id last_holder_ = 0;
   std::vector<executor> executors_;
+  /// What joined after the start, by name.
+  std::map<std::string, std::pair<uint32_t, device_join>> joined_;
   uint64_t generation_ = 0;
   /// When the newest timer fires.
   std::optional<std::chrono::nanoseconds> timer_;

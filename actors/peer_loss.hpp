@@ -1,6 +1,6 @@
 #pragma once
 
-#include "messages/caf_seam.hpp"
+#include "messages/inspect_wire.hpp"
 
 namespace gristmill {
 
@@ -8,6 +8,12 @@ namespace gristmill {
 /// worth waiting for then; the supervisor announces the successor with `peer_restarted`.
 inline bool found_nobody(const caf::error& error) {
   return error == caf::sec::request_receiver_down;
+}
+
+/// Why a watched actor is gone: its machine is, or cannot be reached, or has sent its workers home.
+/// Nothing is wrong with the actor, and nothing is counted against it.
+inline bool machine_was_lost(const caf::error& reason) {
+  return reason == caf::exit_reason::remote_link_unreachable || reason == errc::node_lost;
 }
 
 } // namespace gristmill

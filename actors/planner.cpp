@@ -144,15 +144,34 @@ void planner::on_oracle_gone(const std::string& problem, const oracle_actor& ask
 void planner::watch_worker(const std::string& worker, const caf::strong_actor_ptr& handle) {
   if (!handle)
     return;
-  monitors_.watch(this, caf::actor_cast<caf::actor>(handle), [this, worker](const caf::error&) {
+  monitors_.watch(this, caf::actor_cast<caf::actor>(handle), [this, worker](const caf::error& why) {
     std::erase_if(waiting_, [&](const waiting_worker& w) { return w.worker == worker; });
-    for (const auto& id : mind_.on_worker_lost(worker, now()))
-      config_.events.note(this, lost_event(id, worker));
+    if (machine_was_lost(why))
+      interrupt_attempts(worker);
+    else
+      for (const auto& id : mind_.on_worker_lost(worker, now()))
+        config_.events.note(this, lost_event(id, worker));
     serve();
   });
 }
 
+void planner::interrupt_attempts(const std::string& worker) {
+  for (const auto& id : mind_.in_flight_of(worker)) {
+    if (config_.book)
+      if (auto decided = config_.book->give_up(to_string(id)))
+        if (auto summary = summary_of_verdict(*decided)) {
+          summary->worker = worker;
+          on_summary(*summary);
+          continue;
+        }
+    mind_.on_interrupted(id, 0, now());
+    config_.events.note(this, interrupted_event(id, worker));
+  }
+}
+
 void planner::on_summary(const attempt_summary& summary) {
+  if (config_.book)
+    config_.book->counted(to_string(summary.id));
   auto note = mind_.on_finished(summary, now());
   if (note.accepted) {
     config_.events.note(this, finished_event(summary, note));

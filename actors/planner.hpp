@@ -2,9 +2,11 @@
 
 #include "actors/event_port.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/verdict_book.hpp"
 #include "planning/portfolio.hpp"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,8 @@ struct planner_config {
   uint32_t planters_max = 64;
   /// How often a preparation that failed for a reason of ours is tried again.
   uint32_t prepare_retries = 2;
+  /// Only in a run whose workers live on several machines.
+  std::shared_ptr<verdict_book> book;
 };
 
 /// Carries out what the portfolio decides: keeps the workers' requests until there is work, has the
@@ -67,6 +71,8 @@ private:
   void on_prepare_failed(const std::string& problem, const failure& why);
   /// The problem waits for the oracle's successor; being asked for it was not its fault.
   void on_oracle_gone(const std::string& problem, const oracle_actor& asked);
+  /// The machine of the worker is gone: what has its verdict counts, the rest is given out again.
+  void interrupt_attempts(const std::string& worker);
   void watch_worker(const std::string& worker, const caf::strong_actor_ptr& handle);
   void on_summary(const attempt_summary& summary);
   void on_rerun(const rerun_request& request);

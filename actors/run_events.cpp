@@ -322,6 +322,28 @@ event lost_event(const attempt_id& id, const std::string& worker) {
     .data = text_of({{"worker", worker}})};
 }
 
+event compiled_event(const compile_request& of, const compiled_candidate& compiled) {
+  event e{.kind = "compiled",
+    .problem = of.attempt.problem,
+    .attempt = to_string(of.attempt),
+    .candidate = compiled.candidate,
+    .reason = compiled.log.substr(0, compiled.log.find('\n'))};
+  json data{{"status", to_string(compiled.status)}, {"cached", compiled.cached},
+    {"units", compiled.units.size()}, {"toolchain", compiled.toolchain}};
+  for (const auto& f : compiled.findings)
+    data["findings"].push_back({{"rule", f.rule}, {"detail", f.detail}, {"fatal", f.fatal}});
+  e.data = text_of(data);
+  return e;
+}
+
+event interrupted_event(const attempt_id& id, const std::string& worker) {
+  return {.kind = "attempt_interrupted",
+    .problem = id.problem,
+    .attempt = to_string(id),
+    .reason = "the machine of its worker was lost",
+    .data = text_of({{"gpu_ns", 0}, {"worker", worker}})};
+}
+
 result<std::string> lost_from(const event& e) {
   return from_data<std::string>(e,
     [](const json& data) -> result<std::string> { return data.at("worker").get<std::string>(); });

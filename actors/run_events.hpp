@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/attempt.hpp"
+#include "messages/compile.hpp"
 #include "messages/event.hpp"
 #include "messages/plant.hpp"
 #include "messages/prepare.hpp"
@@ -60,6 +61,10 @@ result<attempt_summary> finished_from(const event& e);
 result<attempt_summary> summary_of_verdict(const event& verdict);
 
 event lost_event(const attempt_id& id, const std::string& worker);
+/// What a compiler has made, wherever it ran. Nothing is restored from it.
+event compiled_event(const compile_request& of, const compiled_candidate& compiled);
+/// Of a worker whose machine is gone: the attempt ends without having failed.
+event interrupted_event(const attempt_id& id, const std::string& worker);
 /// The worker.
 result<std::string> lost_from(const event& e);
 

@@ -113,6 +113,7 @@ private:
       auto ns = data.is_object() ? data.value("gpu_ns", uint64_t{0}) : 0;
       if (!mind.on_interrupted(*id, ns, e.t))
         return fail(errc::invalid_input, e.attempt + " was not under way");
+      verdicts_.erase(e.attempt);
       lease_ns_.erase(e.attempt);
     } else if (kind == "planted") {
       auto candidate = planted_from(e);

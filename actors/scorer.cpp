@@ -1,13 +1,12 @@
 #include "actors/scorer.hpp"
 
+#include "actors/judge.hpp"
 #include "actors/run_events.hpp"
-#include "actors/run_jobs.hpp"
 #include "actors/verdict_evidence.hpp"
 #include "actors/verdict_feedback.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -16,13 +15,6 @@
 namespace gristmill {
 
 namespace {
-
-void remove_outputs(const measurement& measured) {
-  if (measured.output_folder.empty())
-    return;
-  std::error_code error; // What stays behind goes with the run's scratch.
-  std::filesystem::remove_all(measured.output_folder, error);
-}
 
 /// "launch" when the launch cost is half of the time or more, else the model's own bound.
 std::string bound_of(const workload_measurement& w) {
@@ -111,6 +103,10 @@ void add_promotion(
             {"mad_ns", block.mad_ns}, {"samples", block.samples}});
 }
 
+/// A second verdict on one candidate would count twice.
+const failure given_up{
+  errc::node_lost, "the machine of its worker was lost, and the attempt was given out again"};
+
 } // namespace
 
 scorer::scorer(caf::actor_config& actor, scorer_config config)
@@ -118,7 +114,7 @@ scorer::scorer(caf::actor_config& actor, scorer_config config)
     best_(std::move(config_.best)) {}
 
 void scorer::on_exit() {
-  config_.child_front = nullptr;
+  config_.judge = nullptr;
   config_.events.close();
 }
 
@@ -178,7 +174,8 @@ caf::result<verdict> scorer::judge(const judge_request& request) {
   std::pair<uint64_t, uint32_t> at{measured.token, measured.part};
   if (at <= fence) {
     if (at < fence)
-      remove_outputs(measured); // Of the same part they may be those that are being judged.
+      remove_outputs(
+        *config_.context, measured); // Of the same part they may be those that are being judged.
     return to_error({errc::lease_expired,
       "a measurement of GPU " + std::to_string(measured.gpu) + " under token "
         + std::to_string(at.first) + ", part " + std::to_string(at.second) + ", is too late: token "
@@ -187,55 +184,24 @@ caf::result<verdict> scorer::judge(const judge_request& request) {
   }
   fence = at;
   auto reply = make_response_promise<verdict>();
-  auto work = build_judge_job(*config_.context, request);
-  if (!work) {
-    remove_outputs(measured);
-    reply.deliver(to_error(work.error()));
-    return reply;
-  }
-  if (work->workloads.empty()) { // Nothing ran to its end: nothing to compare.
+  const bool any = std::any_of(measured.workloads.begin(), measured.workloads.end(),
+    [](const workload_measurement& w) { return w.status == verdict_status::passed; });
+  if (!any) { // Nothing ran to its end: nothing to compare, and no machine to ask.
+    remove_outputs(*config_.context, measured);
     decide(request, {}, reply);
     return reply;
   }
-  job what;
-  what.kind = job_kind::judge;
-  what.judge = std::move(*work);
-  auto child = make_child_job(*config_.context, child_profile::judge, "gristmill-judge",
-    std::move(what), config_.judge_deadline);
-  if (!child) {
-    remove_outputs(measured);
-    reply.deliver(to_error(child.error()));
-    return reply;
-  }
-  auto folder = std::make_shared<job_directory>(std::move(child->folder));
-  seam::ask(this, config_.child_front, child->request)
-    .then([this, request, reply, folder, nonce = child->request.nonce](
-            const child_result& ended) { on_judged(request, ended, nonce, reply); },
-      [request, reply, folder](const caf::error& error) mutable {
-        remove_outputs(request.measured);
-        reply.deliver(error);
-      });
+  seam::ask(this, config_.judge, request)
+    .then([this, request, reply](const evaluation& judged) { decide(request, judged, reply); },
+      [reply](const caf::error& error) mutable { reply.deliver(error); });
   return reply;
 }
 
-void scorer::on_judged(const judge_request& request, const child_result& ended,
-  const std::string& nonce, verdict_promise reply) {
-  if (ended.end != child_end::done) {
-    remove_outputs(request.measured);
-    reply.deliver(to_error({errc::child_failed, describe_end("judge", ended)}));
-    return;
-  }
-  auto judged = read_judge_result(ended, nonce);
-  if (!judged) {
-    remove_outputs(request.measured);
-    reply.deliver(to_error(judged.error()));
-    return;
-  }
-  decide(request, *judged, reply);
-}
-
 void scorer::decide(const judge_request& request, const evaluation& judged, verdict_promise reply) {
-  remove_outputs(request.measured);
+  if (config_.book && config_.book->is_given_up(to_string(request.attempt))) {
+    reply.deliver(to_error(given_up));
+    return;
+  }
   const auto& problem = request.attempt.problem;
   const bool full = request.effort == attempt_effort::full && request.workloads.empty();
   const auto tried =
@@ -303,6 +269,11 @@ void scorer::keep(const judge_request& of, verdict v, const evaluation& judged,
     e.kind = "screened"; // Its promotion will have the verdict.
   else if (of.effort != attempt_effort::full || !of.workloads.empty())
     e.kind = "probe_verdict"; // Of some workloads: none on the problem.
+  const bool final = e.kind == "verdict" || e.kind == "probe_verdict";
+  if (config_.book && final && !config_.book->decided(e)) {
+    reply.deliver(to_error(given_up));
+    return;
+  }
   config_.events.keep(this, std::move(e), [v, reply](const result<void>& stored) mutable {
     if (stored)
       reply.deliver(v);

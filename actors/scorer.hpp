@@ -1,14 +1,15 @@
 #pragma once
 
 #include "actors/baseline_times.hpp"
-#include "actors/child_job.hpp"
 #include "actors/event_port.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/run_context.hpp"
+#include "actors/verdict_book.hpp"
 #include "scoring/incumbents.hpp"
 #include "scoring/verdict.hpp"
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,16 +19,18 @@ namespace gristmill {
 
 struct scorer_config {
   run_context_ptr context;
-  child_front_actor child_front;
+  /// Compares outputs with references, wherever they lie.
+  judge_actor judge;
   event_port events;
-  std::chrono::nanoseconds judge_deadline = std::chrono::minutes{5};
   /// T_b by problem and workload, of a run that goes on from its log.
   baseline_times baselines;
   /// The same for the best candidates, and for how many were tried.
   incumbents best;
+  /// Only in a run whose workers live on several machines.
+  std::shared_ptr<verdict_book> book;
 };
 
-/// Judges: has outputs compared with references by a judge child, then decides from its counts.
+/// Judges: has outputs compared with references, then decides from the counts.
 /// Owner of T_b, floors and the highest token and part of each GPU that it has seen: what comes
 /// under these again or under older ones is refused, however it was delayed, doubled or overtaken;
 /// so the parts of one lease are to be given here in their order. A measurement whose lease was
@@ -55,8 +58,6 @@ private:
   using verdict_promise = caf::typed_response_promise<verdict>;
 
   caf::result<verdict> judge(const judge_request& request);
-  void on_judged(const judge_request& request, const child_result& ended, const std::string& nonce,
-    verdict_promise reply);
   void decide(const judge_request& request, const evaluation& judged, verdict_promise reply);
   void note_retrial(const judge_request& of, const decision& why);
   /// Stores the verdict, then tells it. `compared` is what a promotion found.

@@ -1,5 +1,7 @@
 #include "actors/supervisor.hpp"
 
+#include "actors/peer_loss.hpp"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
@@ -131,15 +133,60 @@ void supervisor::begin() {
     start({role::cluster_hub, 0});
   if (config_.make.judge)
     start({role::judge, 0});
-  for (auto which : {role::compiler, role::oracle, role::scorer, role::planner})
+  else if (peers_.cluster)
+    peers_.judge = peers_.cluster;
+  if (config_.make.compiler)
+    start({role::compiler, 0});
+  else
+    peers_.compiler = peers_.cluster;
+  if (config_.make.oracle)
+    start({role::oracle, 0});
+  else
+    peers_.oracle = peers_.cluster;
+  for (auto which : {role::scorer, role::planner})
     start({which, 0});
   for (uint32_t i = 0; i < config_.gpus; ++i)
     start({role::gpu, i});
   seam::tell(this, peers_.planner, start_working{});
-  for (uint32_t i = 0; i < config_.workers; ++i) {
-    start({role::proposer, i});
-    start({role::worker, i});
+  for (uint32_t i = 0; i < config_.workers; ++i)
+    start_worker(i);
+}
+
+void supervisor::start_worker(uint32_t index) {
+  if (!peers_.cluster) {
+    start_worker_here(index);
+    return;
   }
+  worker_peers with{control_of(peers_.planner), control_of(peers_.compiler),
+    control_of(peers_.oracle), control_of(peers_.lease), control_of(peers_.scorer),
+    clock().now() - peers_.run_start};
+  seam::ask(this, peers_.cluster, place_worker{index}, std::move(with))
+    .then([this, index](const caf::strong_actor_ptr& worker) { worker_came(index, worker); },
+      [](const caf::error&) { /* Without a hub the run is ending. */ });
+}
+
+void supervisor::start_worker_here(uint32_t index) {
+  elsewhere_.erase(index);
+  if (!alive_.contains({role::proposer, index}))
+    start({role::proposer, index});
+  start({role::worker, index});
+}
+
+void supervisor::worker_came(uint32_t index, const caf::strong_actor_ptr& worker) {
+  if (ending_) {
+    if (worker)
+      send_exit(caf::actor_cast<caf::actor>(worker), caf::exit_reason::user_shutdown);
+    return;
+  }
+  if (!worker) {
+    start_worker_here(index);
+    return;
+  }
+  member who{role::worker, index};
+  elsewhere_.insert(index);
+  alive_[who] = worker;
+  watch(who, worker);
+  seam::tell(this, caf::actor_cast<worker_actor>(worker), start_working{});
 }
 
 void supervisor::start(member who) {
@@ -207,6 +254,12 @@ void supervisor::on_down(member who, const caf::error& reason) {
   alive_.erase(who);
   auto what = label(who.which, who.index);
   auto why = seam::show(system(), reason);
+  if (who.which == role::worker && elsewhere_.contains(who.index) && machine_was_lost(reason)) {
+    spdlog::info("{} was lost with its machine: {}", what, why);
+    restarts_.push_back({who, clock().now() + config_.back_off_first});
+    wake_at(restarts_.back().due);
+    return;
+  }
   spdlog::error("{} died: {}", what, why);
   auto deaths = ++deaths_[who];
   if (who.which != role::journal)
@@ -240,6 +293,10 @@ void supervisor::restart_due() {
     return true;
   });
   for (auto who : due) {
+    if (who.which == role::worker && peers_.cluster) {
+      start_worker(who.index);
+      continue; // It gets its peers when it is made, so nothing is to be announced.
+    }
     start(who);
     peers_.events.note(this,
       {.kind = "actor_restarted",

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct run_factories {
   /// Empty in a run without language models.
   std::function<llm_gateway_actor(caf::actor_system&, const run_peers&)> models;
   std::function<gpu_lease_actor(caf::actor_system&, const run_peers&)> lease;
-  /// Empty in a run of one process.
+  /// Empty in a run of one process. Else the hub stands for compiler, oracle and judge, which are
+  /// left empty then, and says where workers live.
   std::function<cluster_hub_actor(caf::actor_system&, const run_peers&)> cluster;
   std::function<compiler_actor(caf::actor_system&, const run_peers&)> compiler;
   std::function<oracle_actor(caf::actor_system&, const run_peers&)> oracle;
@@ -78,8 +80,9 @@ struct supervisor_config {
 
 /// Owns every actor of a run. Worker, gpu, compiler, oracle and proposer are restarted with
 /// back-off and a cap; when planner, gpu_lease, journal, scorer or child_front dies, the run ends,
-/// says so, and what is in the log stays good. The end is a protocol in stages: who asks before who
-/// answers, and the journal last.
+/// says so, and what is in the log stays good. A worker that is lost with its machine is placed
+/// anew, which counts as no death. The end is a protocol in stages: who asks before who answers,
+/// and the journal last.
 class supervisor final : public supervisor_actor::base {
 public:
   supervisor(caf::actor_config& actor, supervisor_config config);
@@ -103,6 +106,10 @@ private:
 
   void begin();
   void start(member who);
+  /// A worker with its proposer: where the hub says, else here.
+  void start_worker(uint32_t index);
+  void start_worker_here(uint32_t index);
+  void worker_came(uint32_t index, const caf::strong_actor_ptr& worker);
   void watch(member who, const caf::strong_actor_ptr& handle);
   void on_down(member who, const caf::error& reason);
   void restart_due();
@@ -120,6 +127,8 @@ private:
   seam::monitors monitors_;
   std::map<member, caf::strong_actor_ptr> alive_;
   std::map<member, uint32_t> deaths_;
+  /// Workers that live on nodes.
+  std::set<uint32_t> elsewhere_;
   std::vector<planned_restart> restarts_;
   std::vector<std::vector<role>> stages_;
   size_t stage_ = 0;

@@ -31,6 +31,7 @@ struct baseline_arguments {
   std::string modes;
   std::string out;
   std::string rates;
+  std::string extend;
   std::string python = "/usr/bin/python3";
   std::string flush = "official";
   std::string limit = "60s";
@@ -214,9 +215,9 @@ exit_code print_end(const baseline_arguments& arguments, const baseline_table& t
   return missing.empty() ? exit_code::ok : exit_code::failure;
 }
 
-/// Everything behind the checks of the flags.
+/// Everything behind the checks of the flags. `earlier`: the table of --extend, null without.
 exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> problems,
-  const baseline_limits& limits) {
+  const baseline_limits& limits, const bounds_table* earlier) {
   auto scratch = scratch_folder::create("gristmill-baseline-");
   if (!scratch)
     return complain(scratch.error());
@@ -262,6 +263,16 @@ exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> 
   }
   baseline_table table(*measured, plan->rows);
   std::string circumstances;
+  if (earlier != nullptr) {
+    auto extended =
+      table.extend(*earlier, table_base(arguments, runner, *rates, circumstances).provenance);
+    if (!extended)
+      return complain(
+        {extended.error().code, "--extend " + arguments.extend + ": " + extended.error().what});
+    std::erase_if(plan->tasks, [&](const baseline_task& task) {
+      return table.is_timed(task.problem, task.uuid, task.mode);
+    });
+  }
   const auto save = [&]() -> result<bounds_table> {
     auto now = table.table(table_base(arguments, runner, *rates, circumstances));
     if (!now)
@@ -302,6 +313,8 @@ exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> 
     for (const auto& target : plan->problems) {
       auto code = ask_agent(arguments, target, runner, limits);
       for (const auto& work : target.workloads) {
+        if (table.is_timed(target.name, work.uuid, "agent"))
+          continue;
         if (!code) {
           table.leave_out(target.name, work.uuid, "agent", code.error().what);
           continue;
@@ -330,7 +343,9 @@ exit_code baseline_command(const baseline_arguments& arguments) {
   if (access(arguments.python.c_str(), X_OK) != 0)
     return complain({errc::invalid_input, "--python " + arguments.python + ": no such program"});
   std::error_code error;
-  if (!arguments.out.empty() && fs::exists(arguments.out, error))
+  // A table may be extended in its place: it is written whole or not at all.
+  if (!arguments.out.empty() && arguments.out != arguments.extend
+    && fs::exists(arguments.out, error))
     return complain({errc::invalid_input, "-o " + arguments.out + ": is there already"});
   if (!arguments.code.empty() && !fs::exists(arguments.code, error))
     return complain({errc::not_found, "--code " + arguments.code + ": no such file"});
@@ -344,6 +359,9 @@ exit_code baseline_command(const baseline_arguments& arguments) {
   if (arguments.roofline && !arguments.rates.empty())
     return complain(
       {errc::invalid_input, "--rates: there is nothing to measure beside --roofline"});
+  if (!arguments.extend.empty() && (arguments.roofline || arguments.rates.empty()))
+    return complain({errc::invalid_input,
+      "--extend: needs --rates FILE with the rates that the table was made with, and problems"});
   baseline_limits limits;
   for (const auto& [flag, text, to] : {std::tuple{"--limit", &arguments.limit, &limits.mode},
          std::tuple{"--deadline", &arguments.deadline, &limits.all},
@@ -360,7 +378,15 @@ exit_code baseline_command(const baseline_arguments& arguments) {
   auto problems = load_all(arguments.problems);
   if (!problems)
     return complain(problems.error());
-  return measure_all(arguments, std::move(*problems), limits);
+  std::optional<bounds_table> earlier;
+  if (!arguments.extend.empty()) {
+    auto table = load_bounds(arguments.extend);
+    if (!table)
+      return complain({table.error().code, "--extend: " + table.error().what});
+    earlier = std::move(*table);
+  }
+  return measure_all(
+    arguments, std::move(*problems), limits, earlier ? &*earlier : nullptr);
 }
 
 } // namespace
@@ -376,6 +402,8 @@ void add_baseline_verb(CLI::App& root, verbs& all) {
   app->add_option("-o,--out", given->out, "the table; printed alone when absent");
   app->add_flag("--roofline", given->roofline, "measure the rates of the GPU alone");
   app->add_option("--rates", given->rates, "rates that --roofline wrote before");
+  app->add_option(
+    "--extend", given->extend, "a table of this verb to which modes that it lacks are added");
   app->add_option("--python", given->python, "interpreter with torch")->capture_default_str();
   app->add_option("--flush", given->flush, "official or clean")->capture_default_str();
   app->add_option("--samples", given->samples, "timed calls of a mode")->capture_default_str();

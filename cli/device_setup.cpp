@@ -93,6 +93,43 @@ result<void> take_mock(run_setup& setup, const std::string& model) {
   return {};
 }
 
+/// Rates of the floor of a real device.
+result<void> take_peaks(run_setup& setup, const std::string& model, const std::string& title) {
+  auto& context = setup.context;
+  context.device_label = "cuda:" + model;
+  context.measured = true;
+  auto gpu = profile(model);
+  const auto* rates = std::find_if(
+    nominal.begin(), nominal.end(), [&](const nominal_rates& one) { return one.model == model; });
+  if ((!gpu || rates == nominal.end()) && setup.settings.bounds.empty())
+    return fail(errc::unsupported,
+      fmt::format(
+        "--gpus {}: the peaks of {} are not known here, so there is no floor to hold times "
+        "against; give one with --bounds",
+        setup.settings.gpus, title));
+  if (gpu && rates != nominal.end()) {
+    take_rates(context, *gpu, rates->dram_tb_per_s, rates->clock_ghz);
+    context.write_bytes_per_second = static_cast<uint64_t>(std::llround(2e12 * gpu->l2_tb_per_s));
+  }
+  context.shortest_kernel_ns = shortest_kernel_ns;
+  return {};
+}
+
+void tell_measured(run_setup& setup, const std::string& title, const std::string& driver) {
+  setup.time_note = fmt::format("measured on {}{}", title, driver);
+  setup.baseline_note = fmt::format(
+    "T_b: our frozen plain kernels (plain/1, plain/2), not PyTorch; floor: bytes and flops at the "
+    "peaks of the datasheet of {}",
+    title);
+  setup.t_sol_method = fmt::format(
+    "the longest of bytes, flops and multiply-adds at the peaks of the datasheet of {}: the least "
+    "that the traced operators must read, write and compute as one fused kernel, work that cannot "
+    "be counted left out, and of the outputs what may stay in L2",
+    title);
+  setup.t_b_method = fmt::format(
+    "time of our frozen plain kernels (plain/1, plain/2), not PyTorch; measured on {}", title);
+}
+
 std::string list_of(const std::vector<device_description>& there) {
   std::string out;
   for (const auto& one : there)
@@ -161,40 +198,30 @@ result<void> take_real(run_setup& setup) {
   setup.gpu_count = static_cast<uint32_t>(devices->size());
   auto& context = setup.context;
   context.device_model = first.model;
-  context.device_label = "cuda:" + first.model;
   context.device_title = first.title;
-  context.measured = true;
   context.facts = facts_of(first);
   context.arch = first.arch;
-  auto gpu = profile(first.model);
-  const auto* rates = std::find_if(nominal.begin(), nominal.end(),
-    [&](const nominal_rates& one) { return one.model == first.model; });
-  if ((!gpu || rates == nominal.end()) && setup.settings.bounds.empty())
-    return fail(errc::unsupported,
-      fmt::format(
-        "--gpus {}: the peaks of {} are not known here, so there is no floor to hold times "
-        "against; give one with --bounds",
-        setup.settings.gpus, first.title));
-  if (gpu && rates != nominal.end()) {
-    take_rates(context, *gpu, rates->dram_tb_per_s, rates->clock_ghz);
-    context.write_bytes_per_second = static_cast<uint64_t>(std::llround(2e12 * gpu->l2_tb_per_s));
-  }
-  context.shortest_kernel_ns = shortest_kernel_ns;
-  setup.time_note = fmt::format(
-    "measured on {}{}{}", first.title, first.driver.empty() ? "" : ", driver ", first.driver);
-  setup.baseline_note = fmt::format(
-    "T_b: our frozen plain kernels (plain/1, plain/2), not PyTorch; floor: bytes and flops at the "
-    "peaks of the datasheet of {}",
-    first.title);
-  setup.t_sol_method = fmt::format(
-    "the longest of bytes, flops and multiply-adds at the peaks of the datasheet of {}: the least "
-    "that the traced operators must read, write and compute as one fused kernel, work that cannot "
-    "be counted left out, and of the outputs what may stay in L2",
-    first.title);
-  setup.t_b_method =
-    fmt::format("time of our frozen plain kernels (plain/1, plain/2), not PyTorch; measured on {}",
-      first.title);
-  return {};
+  auto rated = take_peaks(setup, first.model, first.title);
+  if (rated)
+    tell_measured(setup, first.title, first.driver.empty() ? "" : ", driver " + first.driver);
+  return rated;
+}
+
+/// Devices of nodes, none of which is here yet: what is known of their model. A node whose device
+/// is of another architecture is left idle.
+result<void> take_real_of_nodes(run_setup& setup, const std::string& model) {
+  auto gpu = profile(model);
+  if (!gpu)
+    return pass(gpu);
+  auto& context = setup.context;
+  context.device_model = model;
+  context.device_title = gpu->title;
+  context.facts = facts_of(properties_of(*gpu));
+  context.arch = gpu->arch;
+  auto rated = take_peaks(setup, model, gpu->title);
+  if (rated)
+    tell_measured(setup, gpu->title, " of nodes");
+  return rated;
 }
 
 } // namespace
@@ -232,10 +259,15 @@ result<std::vector<device_description>> describe_real_devices(
 }
 
 result<void> load_devices(run_setup& setup) {
-  auto devices = parse_devices(setup.settings.gpus, known_profiles());
+  auto devices = parse_run_devices(setup.settings.gpus, known_profiles());
   if (!devices)
     return pass(devices);
   setup.devices = *devices;
+  if (devices->front().from_nodes && setup.settings.listen.empty())
+    return fail(errc::invalid_input,
+      "--gpus " + setup.settings.gpus
+        + ": the devices are those of nodes that join, so the run "
+          "needs --listen ADDR:PORT");
   const auto& first = setup.devices.front();
   const bool sleep = first.what == device_group::kind::sleep;
   for (const auto& group : setup.devices) {
@@ -253,6 +285,8 @@ result<void> load_devices(run_setup& setup) {
             : std::string("--proposer sleep: proposes no kernel, so it goes with --gpus "
                           "sleep:TIME:COUNT only"));
   setup.rehearsal = sleep;
+  if (first.what == device_group::kind::cuda && first.from_nodes)
+    return take_real_of_nodes(setup, first.model);
   if (first.what == device_group::kind::cuda)
     return take_real(setup);
   setup.context.device_model = sleep ? "sleep" : first.model;

@@ -114,6 +114,9 @@ exit_code dispatch(int argc, char** argv) {
   add_program_show_verb(app, all);
   add_mcp_verb(app, all);
   add_baseline_verb(app, all);
+  add_node_verb(app, all);
+  add_cluster_init_verbs(app, all);
+  add_cluster_status_verbs(app, all);
 
   refuse_values_of_flags(app);
 

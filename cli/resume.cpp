@@ -143,6 +143,9 @@ exit_code resume_command(const resume_arguments& arguments) {
   // What the agents were told first; the file that it was copied from may have changed.
   if (auto told = directory.root() / "program.md"; !beginning->program.empty())
     settings->program = told.string();
+  // Nodes look for the run where it was: a port that was picked for it is its port from then on.
+  if (std::ifstream in(directory.root() / listen_file); in && !settings->listen.empty())
+    std::getline(in, settings->listen);
   auto setup = make_resumed_setup(*settings, *beginning, directory);
   if (!setup)
     return complain(setup.error());

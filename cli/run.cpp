@@ -12,6 +12,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
+#include <future>
 #include <optional>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -89,9 +91,31 @@ int64_t wall_now() {
     .count();
 }
 
+/// Opens the port once the hub is there, and tells where: on standard error and in the run
+/// directory.
+result<void> open_door(
+  caf::actor_system& system, const run_setup& setup, std::future<cluster_door_actor>& made) {
+  if (made.wait_for(10s) != std::future_status::ready)
+    return fail(errc::timed_out, "--listen: the hub of the cluster did not start");
+  auto port = cluster_listen(system, made.get(), *setup.listen);
+  if (!port)
+    return pass(port);
+  auto address = *setup.listen;
+  address.port = *port;
+  auto text = to_string(address);
+  std::fprintf(stderr, "listening on %s\n", text.c_str());
+  auto file = setup.context.directory / listen_file;
+  std::ofstream out(file, std::ios::binary);
+  out << text << "\n";
+  out.close();
+  if (!out)
+    return fail(errc::io_failed, file.string() + ": cannot be written");
+  return {};
+}
+
 /// Runs to the end. True when interrupted; the log has the rest.
 bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupts,
-  std::shared_ptr<restored_run> restored) {
+  std::shared_ptr<restored_run> restored, cluster_start* cluster) {
   auto context = std::make_shared<const run_context>(setup.context);
   auto progress =
     std::make_shared<run_progress>(stderr_is_terminal(), setup.rehearsal, setup.limits);
@@ -104,13 +128,19 @@ bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupt
   std::optional<watchdog> guard;
   caf::actor_system_config config;
   configure(config, std::max(2u, std::min(cores, 8u)));
+  if (cluster)
+    configure_cluster(config, setup.transport);
+  auto door = std::make_shared<std::promise<cluster_door_actor>>();
+  auto door_made = door->get_future();
+  if (cluster)
+    cluster->on_door = [door](const cluster_door_actor& made) { door->set_value(made); };
   {
     caf::actor_system system{config};
     supervisor_config owned;
     auto incarnation = log.incarnation();
     owned.make =
       real_actors(setup, context, observed(make_event_sink(std::move(log), wall_now), progress),
-        starter.get(), incarnation, restored);
+        starter.get(), incarnation, restored, cluster);
     owned.gpus = setup.gpu_count;
     owned.workers = setup.workers;
     if (restored)
@@ -118,8 +148,15 @@ bool run_to_end(const run_setup& setup, event_log log, const sigset_t& interrupt
     owned.on_end = [&end](const run_ended& how) { end.set(how); };
     auto owner = system.spawn<supervisor>(std::move(owned));
     seam::post(owner, start_working{});
+    if (cluster)
+      if (auto open = open_door(system, setup, door_made); !open) {
+        std::fprintf(stderr, "gristmill: %s\n", open.error().what.c_str());
+        seam::post(owner, run_ended{open.error().what, false});
+      }
     interrupted = wait_for_end(system, owner, end, *progress,
       restored ? restored->used : std::chrono::nanoseconds{0}, interrupts);
+    if (cluster)
+      cluster_stop_listening(system);
     if (starter)
       starter->stop();
     guard.emplace();
@@ -144,12 +181,21 @@ exit_code work_on_run(const run_setup& setup, const run_directory& directory, ev
   cassette.resumed = restored != nullptr;
   if (auto fine = check_cassette(setup.models, cassette); !fine)
     return complain(fine.error());
+  cluster_start cluster;
+  if (setup.listen) {
+    cluster.run = cluster_name_of(setup);
+    auto terms = cluster_terms_of(setup, cluster.run);
+    if (!terms)
+      return complain({terms.error().code, "--listen: " + terms.error().what});
+    cluster.terms = *terms;
+  }
   auto interrupts = block_interrupts();
   // Before anything else happens: from here on the run can be gone on with.
   if (auto begun = log.append(first, durability::barrier, wall_now()); !begun)
     return complain(begun.error());
   std::fprintf(stderr, "run directory %s\n", directory.root().c_str());
-  bool interrupted = run_to_end(setup, std::move(log), interrupts, std::move(restored));
+  bool interrupted = run_to_end(
+    setup, std::move(log), interrupts, std::move(restored), setup.listen ? &cluster : nullptr);
   if (auto removed = directory.remove_scratch(); !removed)
     spdlog::warn("{}", removed.error().what);
   auto read = read_run(directory.root());

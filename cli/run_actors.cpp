@@ -4,6 +4,7 @@
 #include "actors/gpu_executor.hpp"
 #include "actors/gpu_lease.hpp"
 #include "actors/gpu_sleep.hpp"
+#include "actors/judge.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
 #include "actors/proposers.hpp"
@@ -12,6 +13,7 @@
 #include "actors/runner_steps.hpp"
 #include "actors/scorer.hpp"
 #include "actors/worker.hpp"
+#include "cli/run_cluster.hpp"
 #include "cli/trial_child.hpp"
 #include "gpu/probe.hpp"
 
@@ -67,6 +69,9 @@ namespace {
 
 attempt_limits attempt_limits_of(const run_setup& setup) {
   attempt_limits limits;
+  // Every node may be away for a while, and that is nobody's fault.
+  if (setup.listen)
+    limits.lease_wait = lease_table_config{}.patience_max;
   if (setup.rehearsal)
     limits.estimated_hold =
       std::chrono::nanoseconds{static_cast<int64_t>(setup.devices.front().sleep_ns)};
@@ -112,6 +117,8 @@ gpu_lease_actor make_lease(caf::actor_system& system, const run_peers& peers,
   // no sample begins after 5 s of a workload (`actors/run_jobs.cpp`).
   if (setup.context.measured)
     config.table.caps[static_cast<size_t>(lease_class::timing)] = std::chrono::minutes{5};
+  config.table.gpus_may_come = setup.listen.has_value();
+  config.token_floors = token_floors;
   config.table.ttl = lease_ttl;
   config.table.epoch = incarnation;
   config.table.waiting_max = std::max<uint32_t>(1024, 2 * setup.workers);
@@ -149,8 +156,10 @@ gpu_actor make_gpu(caf::actor_system& system, const run_peers& peers, const run_
 }
 
 planner_actor make_planner(caf::actor_system& system, const run_peers& peers,
-  const run_setup& setup, const std::shared_ptr<restored_run>& restored) {
+  const run_setup& setup, const std::shared_ptr<restored_run>& restored,
+  const std::shared_ptr<verdict_book>& book) {
   planner_config config;
+  config.book = book;
   config.mind = planner_mind(setup);
   config.problems = setup.problems;
   config.oracle = peers.oracle;
@@ -230,9 +239,11 @@ void add_models(
 
 } // namespace
 
-run_factories real_actors(const run_setup& setup, run_context_ptr context,
+namespace {
+
+run_factories local_actors(const run_setup& setup, const run_context_ptr& context,
   std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation,
-  std::shared_ptr<restored_run> restored) {
+  const std::shared_ptr<restored_run>& restored) {
   run_factories make;
   auto shared_sink = std::make_shared<std::unique_ptr<event_sink>>(std::move(sink));
   make.journal = [shared_sink](caf::actor_system& system, const run_peers&) {
@@ -257,8 +268,9 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     auto boot = std::to_string(incarnation) + "." + std::to_string(++(*starts)[index]);
     return make_gpu(system, peers, setup, context, index, boot);
   };
-  make.planner = [setup, restored](caf::actor_system& system, const run_peers& peers) {
-    return make_planner(system, peers, setup, restored);
+  auto book = setup.listen ? std::make_shared<verdict_book>() : nullptr;
+  make.planner = [setup, restored, book](caf::actor_system& system, const run_peers& peers) {
+    return make_planner(system, peers, setup, restored, book);
   };
   auto fault = planned_fault();
   make.worker = [setup, fault](caf::actor_system& system, const run_peers& peers,
@@ -303,12 +315,16 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
     config.events = peers.events;
     return system.spawn<compiler>(std::move(config));
   };
-  make.scorer = [context, restored](
+  make.judge = [context](caf::actor_system& system, const run_peers& peers) -> judge_actor {
+    return system.spawn<judge>(judge_config{context, peers.child_front});
+  };
+  make.scorer = [context, restored, book](
                   caf::actor_system& system, const run_peers& peers) -> scorer_actor {
     scorer_config config;
     config.context = context;
-    config.child_front = peers.child_front;
+    config.judge = peers.judge;
     config.events = peers.events;
+    config.book = book;
     if (restored) {
       config.baselines = restored->baselines;
       config.best = restored->best;
@@ -325,6 +341,17 @@ run_factories real_actors(const run_setup& setup, run_context_ptr context,
   };
   if (setup.models.asks)
     add_models(make, setup, incarnation, parts->mind.search_when_closed);
+  return make;
+}
+
+} // namespace
+
+run_factories real_actors(const run_setup& setup, run_context_ptr context,
+  std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation,
+  std::shared_ptr<restored_run> restored, const cluster_start* cluster) {
+  auto make = local_actors(setup, context, std::move(sink), starter, incarnation, restored);
+  if (cluster)
+    add_cluster(make, setup, context, incarnation, *cluster);
   return make;
 }
 
@@ -372,6 +399,8 @@ event run_started_event(const run_setup& setup) {
     names.push_back(name);
   if (setup.takes_plants)
     data["takes_plants"] = true;
+  if (setup.listen)
+    data["cluster"] = true;
   for (const auto& one : setup.skipped)
     data["skipped"].push_back({{"problem", one.given}, {"reason", one.reason}});
   auto& candidates = data["candidates"] = nlohmann::json::array();

@@ -84,7 +84,8 @@ void add_run(CLI::App& app, run_flags& flags) {
   app.add_flag("--keep-going", flags.keep_going,
     "go on without problems that cannot be loaded; the exit code is 1 then");
   app.add_option("--gpus", s.gpus,
-    "mock:MODEL[:COUNT], cuda:N, cuda:all, cuda:GPU-UUID or sleep:TIME:COUNT, several with commas");
+    "mock:MODEL[:COUNT], cuda:N, cuda:all, cuda:GPU-UUID or sleep:TIME:COUNT, several with commas; "
+    "nodes:mock:MODEL, nodes:cuda:MODEL or nodes:sleep:TIME: only those of nodes that join");
   app.add_option("--workers", flags.workers, "agents that work at once");
   app
     .add_option("--budget", s.budget,
@@ -122,6 +123,13 @@ void add_run(CLI::App& app, run_flags& flags) {
     "leads");
   app.add_option("--samples", flags.samples, "samples of a timing on a real GPU");
   app.add_option("--flush", s.flush, "what L2 holds before each timed call: official or clean");
+  app.add_option("--listen", s.listen,
+    "ADDR:PORT where machines join this run with 'gristmill node'; port 0 picks one "
+    "(docs/cluster.md)");
+  app.add_option("--tls", s.tls, "folder with ca.pem, cert.pem and key.pem, for nodes elsewhere");
+  app.add_option("--heartbeat", s.heartbeat, "between two signs of life; the same on all nodes");
+  app.add_option("--node-timeout", s.node_timeout,
+    "a node that is not heard for so long is lost; the same on all nodes");
   add_models(app, flags);
   app.add_option("--config", flags.config, "settings from a TOML file");
 }
@@ -195,6 +203,10 @@ result<run_arguments> layered(const CLI::App& app, const run_flags& flags) {
   }
   take("--promote", s.promote, g.promote);
   take("--flush", s.flush, g.flush);
+  take("--listen", s.listen, g.listen);
+  take("--tls", s.tls, g.tls);
+  take("--heartbeat", s.heartbeat, g.heartbeat);
+  take("--node-timeout", s.node_timeout, g.node_timeout);
   const auto take_number = [&app](const char* flag, const std::string& text, uint64_t most,
                              auto& to) -> result<void> {
     if (app.count(flag) == 0)

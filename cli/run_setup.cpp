@@ -9,6 +9,7 @@
 #include "kernels/builtin.hpp"
 #include "planning/allocation/allocation_text.hpp"
 #include "protocol/bounds.hpp"
+#include "protocol/duration_text.hpp"
 #include "protocol/nearest.hpp"
 #include "report/score_traces.hpp"
 
@@ -301,6 +302,40 @@ result<void> store_candidates(run_setup& setup) {
   return {};
 }
 
+result<std::chrono::nanoseconds> time_of(const std::string& flag, const std::string& text) {
+  auto ns = parse_duration_ns(text);
+  if (!ns || *ns == 0 || *ns > uint64_t{INT64_MAX})
+    return fail(errc::invalid_input, flag + " " + text + ": a time such as 1s or 500ms");
+  return std::chrono::nanoseconds{static_cast<int64_t>(*ns)};
+}
+
+/// Where nodes join. What a person should mend is told before anything is begun.
+result<void> check_cluster(run_setup& setup) {
+  const auto& s = setup.settings;
+  auto heartbeat = time_of("--heartbeat", s.heartbeat);
+  if (!heartbeat)
+    return pass(heartbeat);
+  auto timeout = time_of("--node-timeout", s.node_timeout);
+  if (!timeout)
+    return pass(timeout);
+  if (s.listen.empty()) {
+    if (!s.tls.empty())
+      return fail(errc::invalid_input,
+        "--tls " + s.tls + ": certificates are for nodes, and without --listen none can join");
+    return {};
+  }
+  auto address = read_cluster_address("--listen", s.listen, true);
+  if (!address)
+    return pass(address);
+  setup.transport = {*heartbeat, *timeout, s.tls};
+  setup.listen = *address;
+  return check_transport(setup.transport, *address, cluster_side::coordinator);
+}
+
+/// Workers when nothing is said: two more than devices, which are not known yet where nodes bring
+/// them.
+constexpr uint32_t workers_for_nodes = 8;
+
 /// Everything but candidates, seed and secret.
 result<run_setup> check_settings(const run_settings& settings) {
   run_setup setup;
@@ -349,6 +384,7 @@ result<run_setup> check_settings(const run_settings& settings) {
       setup.limits = *parsed;
       return {};
     },
+    [&] { return check_cluster(setup); },
     [&] { return load_problems(setup); },
     [&] { return load_devices(setup); },
     [&] { return apply_measure_settings(setup); },
@@ -358,7 +394,8 @@ result<run_setup> check_settings(const run_settings& settings) {
   for (const auto& next : checks)
     if (auto fine = next(); !fine)
       return pass(fine);
-  setup.workers = s.workers != 0 ? s.workers : setup.gpu_count + 2;
+  const auto usual = setup.devices.front().from_nodes ? workers_for_nodes : setup.gpu_count + 2;
+  setup.workers = s.workers != 0 ? s.workers : usual;
   s.workers = setup.workers;
   return setup;
 }
@@ -374,7 +411,8 @@ void make_paths_absolute(run_settings& settings) {
   for (auto& given : settings.problems)
     if (std::error_code error; std::filesystem::is_directory(given, error))
       absolute(given);
-  for (auto* file : {&settings.bounds, &settings.models, &settings.docs, &settings.program})
+  for (auto* file :
+    {&settings.bounds, &settings.models, &settings.docs, &settings.program, &settings.tls})
     if (!file->empty())
       absolute(*file);
   if (auto equals = settings.cassette.find('='); equals != std::string::npos) {
@@ -415,6 +453,9 @@ result<run_setup> make_run_setup(const run_settings& settings) {
 result<run_setup> make_open_setup(const run_settings& settings) {
   auto open = settings;
   open.proposer = "scripted";
+  if (!open.listen.empty())
+    return fail(errc::invalid_input,
+      "--listen " + open.listen + ": a run that takes candidates from clients has no nodes yet");
   auto setup = check_settings(open);
   if (!setup)
     return setup;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/cluster_port.hpp"
 #include "actors/run_context.hpp"
 #include "actors/run_history.hpp"
 #include "cli/model_setup.hpp"
@@ -12,6 +13,7 @@
 #include "protocol/run_settings.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,9 @@ struct run_setup {
   device_compiler compiler;
   std::string time_note;
   std::string baseline_note;
+  /// Where nodes join; none in a run of one process.
+  std::optional<cluster_address> listen;
+  cluster_transport transport;
   /// How T_SOL is computed and what T_b is the time of: the methods of the bounds of an export.
   std::string t_sol_method;
   std::string t_b_method;

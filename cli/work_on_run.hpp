@@ -14,6 +14,9 @@ namespace gristmill {
 /// Messages of the program's own logger go to stderr, warnings and worse.
 void log_to_stderr();
 
+/// In a run directory: the address at which nodes join, such as "127.0.0.1:41234".
+inline constexpr const char* listen_file = "listen";
+
 /// Works on a run until it ends or is interrupted, then prints its table. `first` are the first
 /// events of this start. `restored` is what a resumed run goes on from; null for a new one.
 exit_code work_on_run(const run_setup& setup, const run_directory& directory, event_log log,

@@ -33,4 +33,11 @@ if(NOT CAF_FOUND)
     INTERFACE_LINK_LIBRARIES Threads::Threads
     # The compiler then refuses a message that has no type ID.
     INTERFACE_COMPILE_DEFINITIONS CAF_ENABLE_TYPE_ID_CHECKS)
+  # Only what talks to other machines uses it: actors/cluster_middleman.cpp.
+  find_library(CAF_LIBRARY_io caf_io REQUIRED)
+  add_library(CAF::io UNKNOWN IMPORTED)
+  set_target_properties(CAF::io PROPERTIES
+    IMPORTED_LOCATION "${CAF_LIBRARY_io}"
+    INTERFACE_INCLUDE_DIRECTORIES "${CAF_INCLUDE}"
+    INTERFACE_LINK_LIBRARIES CAF::core)
 endif()

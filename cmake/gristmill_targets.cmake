@@ -2,6 +2,8 @@ option(GRISTMILL_TESTS "build the tests" ON)
 option(GRISTMILL_BENCH "build the programs in bench/" OFF)
 option(GRISTMILL_FUZZ "build the targets in fuzz/ with libFuzzer (clang only)" OFF)
 option(GRISTMILL_WERROR "warnings are errors" ON)
+# Quicker from nothing, slower after a change and with ccache: for machines that build once.
+option(GRISTMILL_UNITY "compile files with actors three at a time" OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

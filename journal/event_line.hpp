@@ -27,9 +27,10 @@ inline constexpr std::array<std::string_view, 30> wall_clock_keys = {"agent", "a
   "wall_ns", "worker"};
 
 /// Kinds of events whose very number depends on the interleaving; no line of them enters a digest.
-inline constexpr std::array<std::string_view, 10> kinds_outside_digest = {"alarm", "alarm_over",
-  "attempt_interrupted", "gpu_free", "gpu_probe", "gpu_suspect", "progress", "run_resumed",
-  "token_block", "worker_moved"};
+inline constexpr std::array<std::string_view, 16> kinds_outside_digest = {"alarm", "alarm_over",
+  "attempt_interrupted", "gpu_free", "gpu_probe", "gpu_suspect", "handed_in", "node_joined",
+  "node_left", "node_lost", "node_returned", "progress", "run_resumed", "token_block",
+  "worker_moved", "worker_placed"};
 
 /// JSON with sorted keys and no white space, numbers as nlohmann/json prints them: the form in
 /// which `event::data` is stored. Errors: `invalid_input` for what is not a JSON object, is nested

@@ -74,7 +74,8 @@ public:
     const std::string body = run_function();
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, {"VEC", "WIDE"}) + "\n"
-      + constants() + vector_code(point_.streaming) + "\n" + helper_functions(kernel_, point_.fast)
+      + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
+      + helper_functions(kernel_, point_.fast)
       + body + entry();
     out.plan = plan();
     return out;
@@ -159,13 +160,14 @@ private:
     }
     std::string writes;
     for (const ir_output& output : kernel_.outputs)
-      writes += fmt::format(
-        "packed<{}, N> {}_v;\n", element_type(output.type), signature_.output_name(output.output));
+      writes += fmt::format("packed<{}, N> {}_v;\n{} {}_f[N];\n", element_type(output.type),
+        signature_.output_name(output.output), output.type == dtype::boolean ? "bool" : "float",
+        signature_.output_name(output.output));
     writes += "#pragma unroll\nfor (int i = 0; i < N; ++i) {\n" + indented(arithmetic(), 2) + "}\n";
     for (const ir_output& output : kernel_.outputs) {
       const std::string& name = signature_.output_name(output.output);
-      writes +=
-        fmt::format("{0}_v.{1}({0} + element);\n", name, point_.streaming ? "store_once" : "store");
+      writes += fmt::format("round_into({0}_v, {0}_f);\n{0}_v.{1}({0} + element);\n", name,
+        point_.streaming ? "store_once" : "store");
     }
     const std::string loop = "#pragma unroll\n  for (int u = 0; u < U; ++u) {\n    const index_t "
                              "vector = first + u * threads;\n";
@@ -198,8 +200,8 @@ private:
     for (const auto& line : expressions.statements(roots, ir_level::element))
       text += line + "\n";
     for (const ir_output& output : kernel_.outputs)
-      text += fmt::format("{}_v.values[i] = {}({});\n", signature_.output_name(output.output),
-        element_type(output.type), expressions.text_of(output.node));
+      text += fmt::format("{}_f[i] = {};\n", signature_.output_name(output.output),
+        expressions.text_of(output.node));
     return text;
   }
 

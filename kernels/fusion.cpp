@@ -52,10 +52,10 @@ void set_space(const op_graph& graph, fused_kernel& kernel) {
     kernel.space.push_back({"", size});
 }
 
-enum class output_form : uint8_t { element, row_kept, row_dropped };
+enum class output_form : uint8_t { element, row_kept, row_dropped, column };
 
 /// How an output's shape lies in the space; throws when it does not.
-output_form form_of(const graph_value& output, const fused_kernel& kernel) {
+output_form form_of(const graph_value& output, const fused_kernel& kernel, bool with_columns) {
   std::vector<int64_t> space;
   for (const auto& dim : kernel.space)
     space.push_back(dim.traced);
@@ -68,6 +68,8 @@ output_form form_of(const graph_value& output, const fused_kernel& kernel) {
     leading.push_back(1);
     if (output.shape == leading)
       return output_form::row_kept;
+    if (with_columns && output.shape == std::vector<int64_t>{space.back()})
+      return output_form::column;
     throw no_template{"an output has another shape than the rows that are reduced"};
   }
   throw no_template{"outputs of different shapes belong to no template family yet"};
@@ -95,8 +97,13 @@ public:
     }
   }
 
-  void add_output(const tensor_spec& spec, size_t dimensions) {
-    for (size_t i = 0; i < dimensions; ++i)
+  void add_output(const tensor_spec& spec, output_form form) {
+    const size_t dimensions = kernel_.space.size();
+    if (form == output_form::column) {
+      add("out", spec, 0, dimensions - 1);
+      return;
+    }
+    for (size_t i = 0; i < (form == output_form::element ? dimensions : dimensions - 1); ++i)
       add("out", spec, i, i);
   }
 
@@ -142,7 +149,7 @@ void check_output(const tensor_spec& spec, const graph_value& value) {
       "output '{}' is declared {} but traced as {}", spec.name, name(spec.type), value.dtype)};
 }
 
-fused_kernel read_kernel(const op_graph& graph, const definition& def) {
+fused_kernel read_kernel(const op_graph& graph, const definition& def, bool with_columns) {
   fused_kernel kernel;
   if (graph.outputs.empty() || graph.outputs.size() != def.outputs.size())
     throw no_template{fmt::format(
@@ -159,14 +166,20 @@ fused_kernel read_kernel(const op_graph& graph, const definition& def) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const graph_value& value = *find_value(graph, graph.outputs[i]);
     check_output(def.outputs[i], value);
-    forms.push_back(form_of(value, kernel));
+    forms.push_back(form_of(value, kernel, with_columns));
   }
   // Outputs first: sizes are named after what is written, where possible.
   for (size_t i = 0; i < forms.size(); ++i)
-    names.add_output(
-      def.outputs[i], forms[i] == output_form::element ? dimensions : dimensions - 1);
+    names.add_output(def.outputs[i], forms[i]);
   graph_reader reader(graph, def, kernel);
+  if (with_columns)
+    reader.take_factors_out();
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    if (forms[i] == output_form::column) {
+      const int node = reader.read_column_sum(graph.outputs[i], def.outputs[i].type);
+      kernel.outputs.push_back({static_cast<int>(i), def.outputs[i].type, node, false, true});
+      continue;
+    }
     const index_map index = forms[i] == output_form::element
       ? reader.identity()
       : reader.row_identity(forms[i] == output_form::row_kept ? dimensions : dimensions - 1);
@@ -177,7 +190,7 @@ fused_kernel read_kernel(const op_graph& graph, const definition& def) {
       || (last.op == ir_op::round_fp16 && def.outputs[i].type == dtype::float16))
       node = last.args[0];
     kernel.outputs.push_back(
-      {static_cast<int>(i), def.outputs[i].type, node, forms[i] != output_form::element});
+      {static_cast<int>(i), def.outputs[i].type, node, forms[i] != output_form::element, false});
   }
   names.add_loads();
   names.finish(graph);
@@ -189,16 +202,24 @@ fused_kernel read_kernel(const op_graph& graph, const definition& def) {
   return kernel;
 }
 
-} // namespace
-
-result<fused_kernel> fuse(const op_graph& graph, const definition& def) {
+result<fused_kernel> fuse_graph(const op_graph& graph, const definition& def, bool with_columns) {
   if (auto checked = validate(graph); !checked)
     return pass(checked);
   try {
-    return read_kernel(graph, def);
+    return read_kernel(graph, def, with_columns);
   } catch (const no_template& refused) {
     return fail(errc::unsupported, refused.reason);
   }
+}
+
+} // namespace
+
+result<fused_kernel> fuse(const op_graph& graph, const definition& def) {
+  return fuse_graph(graph, def, false);
+}
+
+result<fused_kernel> fuse_with_columns(const op_graph& graph, const definition& def) {
+  return fuse_graph(graph, def, true);
 }
 
 } // namespace gristmill

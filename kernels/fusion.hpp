@@ -20,4 +20,9 @@ namespace gristmill {
 /// belongs to no template family yet".
 result<fused_kernel> fuse(const op_graph& graph, const definition& def);
 
+/// The same for a template that walks over all rows: outputs that are sums over all rows are read
+/// too (`ir_output::is_per_column`), and sums along a row are written with the row's own factors
+/// outside.
+result<fused_kernel> fuse_with_columns(const op_graph& graph, const definition& def);
+
 } // namespace gristmill

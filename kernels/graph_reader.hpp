@@ -33,6 +33,12 @@ public:
   /// The node that computes the element of a value at an index.
   int read(int64_t id, const index_map& index);
 
+  /// The node whose sum over all rows is an output of one element a column.
+  int read_column_sum(int64_t id, dtype type);
+
+  /// `ir_builder::take_factors_out`.
+  void take_factors_out() { build_.take_factors_out(); }
+
   /// The index of the element itself in a tensor of the whole space.
   index_map identity() const;
   /// The same with the last dimension left out of the count, for tensors with one element a row.

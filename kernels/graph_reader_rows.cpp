@@ -1,5 +1,6 @@
 #include "kernels/graph_reader.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 // The reductions of `graph_reader`: what operators over a whole row are in terms of sums and
@@ -66,6 +67,43 @@ int graph_reader::row_body(const graph_node& node, const graph_value& reduced, b
       refuse(node, "is used by other rows than its own, which no template family does yet");
   }
   return read(reduced.id, identity());
+}
+
+int graph_reader::read_column_sum(int64_t id, dtype type) {
+  const graph_value* what = &value(id);
+  while (true) {
+    const auto found = places_.find(what->id);
+    if (found == places_.end())
+      throw no_template{"an output of one number a column is no sum over the rows"};
+    const graph_node& node = *found->second.node;
+    // Storing rounds once: nothing on the way may be held in less.
+    if (what->dtype != "float32" && what->dtype != name(type))
+      refuse(node, fmt::format("is held in {}, unlike the output", what->dtype));
+    if (node.op == "sum") {
+      const graph_value& x = tensor(node, 0);
+      const size_t leading = kernel_.space.size() - 1;
+      std::vector<int64_t> dims = read_row_arguments(node).dims;
+      for (int64_t& dim : dims)
+        dim += dim < 0 ? static_cast<int64_t>(x.shape.size()) : 0;
+      std::sort(dims.begin(), dims.end());
+      bool is_ours = leading > 0 && dims.size() == leading && x.shape.size() == leading + 1;
+      for (size_t i = 0; is_ours && i <= leading; ++i)
+        is_ours = x.shape[i] == kernel_.space[i].traced
+          && (i == leading || dims[i] == static_cast<int64_t>(i));
+      if (!is_ours)
+        refuse(node, "sums over other rows than those of the rest of the graph");
+      return build_.apply(ir_op::as_number, read(x.id, identity()));
+    }
+    const bool is_view = is_view_operator(node.op) && node.op != "expand";
+    if (!is_view && node.op != "_to_copy" && node.op != "clone")
+      refuse(node, "makes an output of one number a column, which is no sum over the rows");
+    what = &tensor(node, 0);
+    int64_t elements = 1;
+    for (int64_t size : what->shape)
+      elements *= size;
+    if (elements != kernel_.space.back().traced)
+      refuse(node, "takes a part of a sum over the rows");
+  }
 }
 
 int graph_reader::mean_of(int body) {

@@ -108,8 +108,34 @@ int ir_builder::load(ir_load what) {
   return add({.op = ir_op::load, .load = index, .is_bool = is_bool});
 }
 
+void ir_builder::split_product(int node, const std::vector<ir_level>& levels,
+  std::vector<int>& changing, std::vector<int>& fixed) const {
+  const ir_node& what = kernel_.nodes[static_cast<size_t>(node)];
+  if (levels[static_cast<size_t>(node)] != ir_level::element) {
+    fixed.push_back(node);
+  } else if (what.op == ir_op::mul) {
+    split_product(what.args[0], levels, changing, fixed);
+    split_product(what.args[1], levels, changing, fixed);
+  } else {
+    changing.push_back(node);
+  }
+}
+
 int ir_builder::reduce(reduction_kind kind, int body) {
-  return add({.op = ir_op::reduce, .args = {body, -1, -1}, .reduction = kind});
+  std::vector<int> changing;
+  std::vector<int> fixed;
+  if (takes_factors_out_ && kind == reduction_kind::sum)
+    split_product(body, levels_of(kernel_), changing, fixed);
+  if (fixed.empty() || changing.empty())
+    return add({.op = ir_op::reduce, .args = {body, -1, -1}, .reduction = kind});
+  const auto product = [&](const std::vector<int>& factors) {
+    int all = factors.front();
+    for (size_t i = 1; i < factors.size(); ++i)
+      all = apply(ir_op::mul, all, factors[i]);
+    return all;
+  };
+  const int sum = add({.op = ir_op::reduce, .args = {product(changing), -1, -1}, .reduction = kind});
+  return apply(ir_op::mul, sum, product(fixed));
 }
 
 int ir_builder::apply(ir_op op, int a, int b, int c) {

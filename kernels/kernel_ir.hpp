@@ -132,6 +132,8 @@ struct ir_output {
   int node = 0;
   /// The output has one element a row, not one an element.
   bool is_per_row = false;
+  /// The output has one element a column: the sum of `node` over all rows.
+  bool is_per_column = false;
 };
 
 /// One dimension of the iteration space.
@@ -166,6 +168,10 @@ class ir_builder {
 public:
   explicit ir_builder(fused_kernel& kernel) : kernel_(kernel) {}
 
+  /// From here on sums are written with the factors that do not change along the row outside:
+  /// sum(a * r) as sum(a) * r. One rounding differs, and sums no longer wait for each other.
+  void take_factors_out() { takes_factors_out_ = true; }
+
   int constant(double number);
   int scalar(int input);
   int row_length();
@@ -180,9 +186,13 @@ private:
   using key = std::tuple<ir_op, std::array<int, 3>, uint64_t, int, int, reduction_kind>;
 
   int add(const ir_node& node);
+  /// Appends the factors of a product to those that change along the row and those that do not.
+  void split_product(int node, const std::vector<ir_level>& levels, std::vector<int>& changing,
+    std::vector<int>& fixed) const;
 
   fused_kernel& kernel_;
   std::map<key, int> known_;
+  bool takes_factors_out_ = false;
 };
 
 /// True for what takes many instructions: exponentials, logarithms, activations built of them.

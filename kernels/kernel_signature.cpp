@@ -60,6 +60,13 @@ std::string kernel_signature::fresh(std::string wanted) {
   return wanted;
 }
 
+std::string kernel_signature::buffer(
+  std::string wanted, std::string_view type, std::string argument) {
+  std::string name = fresh(std::move(wanted));
+  add(fmt::format("{}* __restrict__ {}", type, name), name, std::move(argument));
+  return name;
+}
+
 std::string kernel_signature::integer(
   std::string_view wanted_name, const std::string& plan_expression, std::string_view type) {
   if (is_literal(plan_expression))

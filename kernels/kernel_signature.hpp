@@ -26,6 +26,9 @@ public:
   std::string integer(std::string_view wanted_name, const std::string& plan_expression,
     std::string_view type = "int64_t");
 
+  /// A parameter for a buffer of the plan; returns its name, which is `wanted` or like it.
+  std::string buffer(std::string wanted, std::string_view type, std::string argument);
+
   /// A name that nothing in the source has yet.
   std::string fresh(std::string wanted);
 

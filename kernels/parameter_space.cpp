@@ -23,6 +23,22 @@ parameter_space::parameter_space(std::string family, std::vector<stage_parameter
   first_ = found == points_.end() ? 0 : static_cast<size_t>(found - points_.begin());
 }
 
+size_t parameter_space::point_with(const std::vector<int64_t>& values) const {
+  return static_cast<size_t>(
+    std::find(points_.begin(), points_.end(), values) - points_.begin());
+}
+
+std::vector<size_t> parameter_space::points_with(
+  const std::vector<std::vector<int64_t>>& wished) const {
+  std::vector<size_t> out;
+  for (const auto& one : wished) {
+    const size_t point = point_with(one);
+    if (point < points_.size() && std::find(out.begin(), out.end(), point) == out.end())
+      out.push_back(point);
+  }
+  return out;
+}
+
 std::string parameter_space::key(size_t point) const {
   std::string text = family_;
   for (size_t i = 0; i < parameters_.size(); ++i) {

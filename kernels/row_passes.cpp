@@ -74,10 +74,12 @@ std::vector<row_pass> passes_of(const fused_kernel& kernel, bool online) {
   }
   row_pass last;
   for (size_t i = 0; i < kernel.outputs.size(); ++i) {
-    if (!kernel.outputs[i].is_per_row)
+    if (kernel.outputs[i].is_per_column)
+      last.columns.push_back(static_cast<int>(i));
+    else if (!kernel.outputs[i].is_per_row)
       last.outputs.push_back(static_cast<int>(i));
   }
-  if (!last.outputs.empty())
+  if (!last.outputs.empty() || !last.columns.empty())
     passes.push_back(std::move(last));
   return passes;
 }
@@ -89,6 +91,8 @@ std::vector<int> roots_of(const fused_kernel& kernel, const row_pass& pass) {
   for (const online_pair& pair : pass.pairs)
     roots.push_back(pair.body);
   for (int output : pass.outputs)
+    roots.push_back(kernel.outputs[static_cast<size_t>(output)].node);
+  for (int output : pass.columns)
     roots.push_back(kernel.outputs[static_cast<size_t>(output)].node);
   return roots;
 }

@@ -21,6 +21,8 @@ struct row_pass {
   std::vector<online_pair> pairs;
   /// Element outputs that this pass writes, by index into `fused_kernel::outputs`.
   std::vector<int> outputs;
+  /// Outputs of one element a column to which this pass adds its row, by index as well.
+  std::vector<int> columns;
 };
 
 /// The passes of a row kernel: every reduction as early as what it depends on allows, the outputs

@@ -117,7 +117,8 @@ public:
     body += all_passes();
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, macros()) + "\n"
-      + constants() + vector_code(point_.streaming) + "\n" + std::string{row_reduction_code()}
+      + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
+      + std::string{row_reduction_code()}
       + "\n" + helper_functions(kernel_, point_.fast)
       + "extern \"C\" __global__ void __launch_bounds__(row_threads * block_rows)\nfused_rows("
       + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
@@ -427,11 +428,11 @@ private:
     for (int index : pass.outputs) {
       const ir_output& output = kernel_.outputs[static_cast<size_t>(index)];
       const std::string& name = signature_.output_name(output.output);
-      before += fmt::format("packed<{}, VEC> {}_v;\n", element_type(output.type), name);
-      body += fmt::format(
-        "{}_v.values[i] = {}({});\n", name, element_type(output.type), inner.text_of(output.node));
-      after += fmt::format(
-        "{0}_v.{1}({0}_row + column);\n", name, point_.streaming ? "store_once" : "store");
+      before += fmt::format("packed<{}, VEC> {}_v;\n{} {}_f[VEC];\n", element_type(output.type),
+        name, output.type == dtype::boolean ? "bool" : "float", name);
+      body += fmt::format("{}_f[i] = {};\n", name, inner.text_of(output.node));
+      after += fmt::format("round_into({0}_v, {0}_f);\n{0}_v.{1}({0}_row + column);\n", name,
+        point_.streaming ? "store_once" : "store");
     }
     return before + "#pragma unroll\nfor (int i = 0; i < VEC; ++i) {\n" + indented(body, 2) + "}\n"
       + after;

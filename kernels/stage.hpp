@@ -32,6 +32,10 @@ public:
   /// The point to begin with: a good guess, right for every workload.
   virtual size_t first() const = 0;
 
+  /// Points that are worth a trial right after the first, the best guess first; may be empty. With
+  /// few trials for a problem these are the ones that should not be left out.
+  virtual std::vector<size_t> promising() const { return {}; }
+
   /// Stable name, such as "gemm/bm128/bn64/bk16/ffma": family, then parameters. Different points
   /// have different names. No spaces, no '+', no '@'.
   virtual std::string key(size_t point) const = 0;
@@ -101,6 +105,10 @@ protected:
     std::vector<std::vector<int64_t>> points, std::vector<int64_t> first);
 
   const std::vector<int64_t>& values(size_t point) const { return points_[point]; }
+  /// The point with these values; the number of points when there is none.
+  size_t point_with(const std::vector<int64_t>& values) const;
+  /// Those of `wished` that are points, in that order.
+  std::vector<size_t> points_with(const std::vector<std::vector<int64_t>>& wished) const;
 
 private:
   std::string family_;

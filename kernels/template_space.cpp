@@ -1,5 +1,6 @@
 #include "kernels/template_space.hpp"
 
+#include "kernels/addressing.hpp"
 #include "kernels/axis_scope.hpp"
 #include "kernels/elementwise_template.hpp"
 #include "kernels/expression_writer.hpp"
@@ -126,6 +127,12 @@ result<space_facts> facts_of(const fused_kernel& kernel, const problem& target) 
         || node.op == ir_op::gelu_tanh || node.op == ir_op::div;
     });
   facts.may_be_fast = is_narrow && has_fast_form;
+  const auto groups = group_dims(kernel, 0, kernel.space.size());
+  facts.reads_apart =
+    std::any_of(kernel.loads.begin(), kernel.loads.end(), [&](const ir_load& load) {
+      const auto access = access_of(load, kernel, target.def, groups);
+      return !access.is_identity && !access.is_contiguous() && !access.is_uniform();
+    });
   if (kernel.family == template_family::row)
     facts.keeping = {keeping_of(kernel, false), keeping_of(kernel, true)};
   facts.may_be_online = !online_pairs(kernel).empty();
@@ -242,12 +249,17 @@ template_point first_point(const std::vector<template_point>& points, const spac
   template_point wanted;
   wanted.family = facts.kernel->family;
   wanted.width = 16 / facts.widest_bytes;
+  wanted.fast = facts.may_be_fast;
   if (wanted.family == template_family::elementwise) {
-    wanted.unroll = 2;
+    // Two words of 16 bytes, all of a thread's work at once (docs/results-h200.md).
+    wanted.threads = 128;
+    wanted.width = std::min(16, 32 / facts.widest_bytes);
+    wanted.unroll = 1;
   } else {
     const int64_t cols = largest == facts.workloads.end() ? 1024 : largest->cols;
-    // Two to four vectors a thread: enough reads in flight, and rows for all SMs.
-    const int64_t threads = cols / (int64_t{wanted.width} * 4);
+    // One to two vectors a thread where they are kept for the next pass, else up to four: enough
+    // reads in flight, and rows for all SMs.
+    const int64_t threads = cols / (int64_t{wanted.width} * (facts.keeping[0].bytes > 0 ? 2 : 4));
     wanted.threads = threads <= 64 ? 32
       : threads <= 128             ? 128
       : threads <= 256             ? 256
@@ -261,6 +273,41 @@ template_point first_point(const std::vector<template_point>& points, const spac
     points.begin(), points.end(), [&](const template_point& a, const template_point& b) {
       return distance(a, wanted) < distance(b, wanted);
     });
+}
+
+std::vector<template_point> promising_points(
+  const std::vector<template_point>& points, const space_facts& facts) {
+  const template_point first = first_point(points, facts);
+  std::vector<template_point> out;
+  const auto add = [&](int threads, int width, int unroll, row_keep keep, bool streaming) {
+    template_point one = first;
+    one.threads = threads;
+    one.rows = threads == 32 ? 4 : 1;
+    one.width = width;
+    one.unroll = unroll;
+    one.keep = keep;
+    one.reuse = first.reuse && keep == row_keep::registers;
+    one.streaming = streaming;
+    if (!(one == first) && std::find(points.begin(), points.end(), one) != points.end()
+      && std::find(out.begin(), out.end(), one) == out.end())
+      out.push_back(one);
+  };
+  if (first.family == template_family::elementwise) {
+    // Of what lies apart no vectors are read: nothing of the following would matter.
+    if (facts.reads_apart)
+      return out;
+    add(first.threads, first.width, 1, first.keep, true);
+    add(256, first.width, 1, first.keep, false);
+    add(128, std::max(1, first.width / 2), 1, first.keep, false);
+    return out;
+  }
+  if (first.threads > 128)
+    add(first.threads / 2, 2 * first.width, 1, first.keep, false);
+  add(first.threads, std::max(1, first.width / 2), 1, row_keep::global, false);
+  add(first.threads == 32 ? 128 : std::min(1024, 2 * first.threads), first.width, 1, first.keep,
+    false);
+  add(first.threads, first.width, 1, first.keep, true);
+  return out;
 }
 
 int distance(const template_point& a, const template_point& b) {

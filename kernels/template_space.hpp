@@ -33,6 +33,8 @@ struct space_facts {
   /// some.
   bool may_be_fast = false;
   bool may_be_online = false;
+  /// Some load has no neighbours along the last dimension.
+  bool reads_apart = false;
   /// Without and with an online pass; meaningful for rows.
   std::array<row_keeping, 2> keeping;
 
@@ -72,6 +74,10 @@ std::vector<template_point> feasible_points(const space_facts& facts);
 
 /// The point to begin with; one of `points`, which must not be empty.
 template_point first_point(const std::vector<template_point>& points, const space_facts& facts);
+
+/// Points that are worth a trial right after the first, the best guess first.
+std::vector<template_point> promising_points(
+  const std::vector<template_point>& points, const space_facts& facts);
 
 /// Steps between two points: neighbouring values of one parameter are 1 apart.
 int distance(const template_point& a, const template_point& b);

@@ -1,5 +1,7 @@
 #include "kernels/vector_code.hpp"
 
+#include <algorithm>
+#include <fmt/format.h>
 #include <string_view>
 
 namespace gristmill {
@@ -84,6 +86,40 @@ __device__ __forceinline__ float reduce_places(const float (&places)[N], Op comb
   return value;
 }
 )";
+}
+
+std::string rounding_code(const std::vector<ir_output>& outputs) {
+  const auto has = [&](dtype type) {
+    return std::any_of(outputs.begin(), outputs.end(),
+      [&](const ir_output& output) { return output.type == type; });
+  };
+  std::string text = R"(template <class T, class F, int N>
+__device__ __forceinline__ void round_into(packed<T, N>& to, const F (&from)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    to.values[i] = T(from[i]);
+}
+)";
+  const auto add = [&](std::string_view type, std::string_view round, std::string_view pair) {
+    text += fmt::format(R"(template <int N>
+__device__ __forceinline__ void round_into(packed<{0}, N>& to, const float (&from)[N]) {{
+#pragma unroll
+  for (int i = 0; i + 1 < N; i += 2) {{
+    const auto two = {2}(from[i], from[i + 1]);
+    to.values[i] = two.x;
+    to.values[i + 1] = two.y;
+  }}
+  if (N % 2 == 1)
+    to.values[N - 1] = {1}(from[N - 1]);
+}}
+)",
+      type, round, pair);
+  };
+  if (has(dtype::bfloat16))
+    add("__nv_bfloat16", "__float2bfloat16_rn", "__floats2bfloat162_rn");
+  if (has(dtype::float16))
+    add("__half", "__float2half_rn", "__floats2half2_rn");
+  return text;
 }
 
 std::string indented(const std::string& text, int spaces) {

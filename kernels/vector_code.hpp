@@ -1,7 +1,10 @@
 #pragma once
 
+#include "kernels/kernel_ir.hpp"
+
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gristmill {
 
@@ -12,6 +15,10 @@ std::string vector_code(bool streaming);
 /// Device code for combining a value of each thread of a row: `reduce_row`, `reduce_places` and the
 /// operators for them. Needs the constant `row_threads`.
 std::string_view row_reduction_code();
+
+/// `round_into(vector, floats)`: what a thread computed as the elements of a vector of an output, two
+/// of 16 bits by one instruction.
+std::string rounding_code(const std::vector<ir_output>& outputs);
 
 /// The same lines, each moved to the right.
 std::string indented(const std::string& text, int spaces);

@@ -109,6 +109,7 @@ attempt::commands attempt::on(const assignment& what, instant now) {
   gpu_ns_ = 0;
   claims_ = 0;
   repeats_ = 0;
+  losses_ = 0;
   verdict_ = {};
   draw_.clear();
   promotions_ = 0;
@@ -260,6 +261,8 @@ attempt::commands attempt::on(const lease_ended& what, instant now) {
   gpu_ns_ += ns(now - granted_at_);
   // Over already: there is nothing to give back.
   lease_ = {};
+  if (what.reason.starts_with(machine_lost_reason))
+    return measure_elsewhere("the lease was taken back: " + what.reason, now);
   return measure_again("the lease was taken back: " + what.reason, now);
 }
 
@@ -268,6 +271,18 @@ attempt::commands attempt::measure_again(std::string reason, instant now) {
     return finish(attempt_outcome::infrastructure,
       fmt::format("{} (measured {} times in vain)", reason, repeats_ + 1), now);
   ++repeats_;
+  commands out;
+  give_back(out, reason, now);
+  for (auto& command : ask_for_lease(now))
+    out.push_back(std::move(command));
+  return out;
+}
+
+attempt::commands attempt::measure_elsewhere(std::string reason, instant now) {
+  if (losses_ >= limits_.losses_max)
+    return finish(attempt_outcome::infrastructure,
+      fmt::format("{} ({} machines were lost under it)", reason, losses_ + 1), now);
+  ++losses_;
   commands out;
   give_back(out, reason, now);
   for (auto& command : ask_for_lease(now))
@@ -363,6 +378,9 @@ attempt::commands attempt::on(const step_failed& what, instant now) {
     fmt::format("{}: {} ({})", to_string(state_), what.why.what, to_string(what.why.code));
   if (state_ == attempt_state::waiting_lease && what.why.code == errc::refused)
     return refused_by_broker(what.why.what, now);
+  if ((state_ == attempt_state::measuring || state_ == attempt_state::judging)
+    && what.why.code == errc::node_lost)
+    return measure_elsewhere(std::move(reason), now);
   bool ending = what.why.code == errc::shutting_down || what.why.code == errc::invalid_input;
   if (state_ == attempt_state::measuring && !ending)
     return measure_again(std::move(reason), now);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -43,14 +44,22 @@ struct attempt_limits {
   /// A proposer that keeps proposing what others try ends the attempt after this many refusals.
   uint32_t claims_max = 16;
   /// So often is a candidate measured again when a lease ended for a reason that is not its own
-  /// (taken back, tainted, node lost, runner died); then the attempt ends as `infrastructure`.
+  /// (taken back, tainted, runner died); then the attempt ends as `infrastructure`.
   uint32_t repeats_max = 2;
+  /// The loss of the machine that measured, or that held the outputs for the judge, is no repeat:
+  /// machines come and go. Only what should not happen, the same candidate meeting one loss after
+  /// the other, ends the attempt.
+  uint32_t losses_max = 64;
   /// Told to the lease policy for the lease of a promotion.
   std::chrono::nanoseconds promotion_hold = std::chrono::seconds{30};
   /// A promotion that was overtaken is tried against the new incumbent. Each time somebody else
   /// has become faster, so this is only against what should not happen.
   uint32_t promotions_max = 16;
 };
+
+/// How the reason of a `lease_ended` begins when the machine of the GPU was lost, as against a GPU
+/// that was taken out of service.
+inline constexpr std::string_view machine_lost_reason = "node_lost: node '";
 
 enum class attempt_state : uint8_t {
   idle = 0,
@@ -169,6 +178,8 @@ private:
   commands ask_for_lease(instant now);
   /// Asks for another lease, or ends the attempt when there were too many.
   commands measure_again(std::string reason, instant now);
+  /// The same after the loss of a machine, which is not counted as a repeat.
+  commands measure_elsewhere(std::string reason, instant now);
   /// The broker will not have this candidate run (again): a verdict without a measurement.
   commands refused_by_broker(const std::string& reason, instant now);
   /// Gives back the lease in hand, if there is one.
@@ -197,6 +208,7 @@ private:
   uint64_t request_ = 0;
   uint32_t claims_ = 0;
   uint32_t repeats_ = 0;
+  uint32_t losses_ = 0;
   verdict verdict_;
   /// The promotion in work; empty while the candidate is screened.
   std::string draw_;

@@ -217,7 +217,7 @@ public:
   /// it: the log is not of this run.
   result<planner_decision> assign_again(const attempt_id& id, const std::string& worker,
     attempt_kind kind, const std::string& candidate);
-  /// The attempt was cut off by the end of the process, after its leases were held for `gpu_ns`:
+  /// The attempt was cut off by the end of its process, after its leases were held for `gpu_ns`:
   /// what was given to it is given out again, and nothing failed.
   bool on_interrupted(const attempt_id& id, uint64_t gpu_ns, std::chrono::nanoseconds now);
   /// The log says that this candidate was taken from outside.
@@ -230,8 +230,9 @@ public:
   uint32_t next_ordinal(const std::string& name) const;
   /// Attempts of the problem get this number or a larger one from now on.
   void reserve_ordinals(const std::string& name, uint32_t next);
-  /// In order of their names: every attempt that is in flight.
+  /// In order of their names: every attempt that is in flight, and those of one worker.
   std::vector<attempt_id> in_flight() const;
+  std::vector<attempt_id> in_flight_of(const std::string& worker) const;
   /// What must not be lost, as text: trials, best, budgets used, what is to be tried again. Equal
   /// texts go on in the same way.
   std::string durable_text() const;

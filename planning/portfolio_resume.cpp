@@ -121,6 +121,14 @@ std::vector<attempt_id> portfolio::in_flight() const {
   return out;
 }
 
+std::vector<attempt_id> portfolio::in_flight_of(const std::string& worker) const {
+  std::vector<attempt_id> out;
+  for (const auto& [id, f] : flights_)
+    if (f.worker == worker)
+      out.push_back(id);
+  return out;
+}
+
 std::string portfolio::durable_text() const {
   auto out = fmt::format(
     "{} attempts counted, {} finished, {} ns\n", counted_attempts_, finished_attempts_, gpu_ns_);

@@ -102,4 +102,41 @@ result<std::vector<device_group>> parse_devices(
   return out;
 }
 
+result<std::vector<device_group>> parse_run_devices(
+  std::string_view text, const std::vector<std::string>& known_models) {
+  constexpr std::string_view prefix = "nodes:";
+  if (!text.starts_with(prefix)) {
+    if (text.find(",nodes:") != std::string_view::npos)
+      return fail(errc::invalid_input,
+        fmt::format("--gpus {}: nodes:… stands alone; devices of nodes join those that are here by "
+                    "themselves where they are of the same kind",
+          excerpt(text)));
+    return parse_devices(text, known_models);
+  }
+  const auto rest = text.substr(prefix.size());
+  const auto parts = split(rest, ':');
+  const auto refuse = [&](const std::string& why) {
+    return fail(errc::invalid_input, fmt::format("--gpus {}: {}", excerpt(text), why));
+  };
+  if (parts.size() != 2 || rest.find(',') != std::string_view::npos)
+    return refuse("write nodes:mock:MODEL, nodes:cuda:MODEL or nodes:sleep:TIME, alone and without "
+                  "a number: nodes say how many they have");
+  device_group out;
+  if (parts[0] == "cuda") {
+    out.what = device_group::kind::cuda;
+    out.model = parts[1];
+    if (std::find(known_models.begin(), known_models.end(), out.model) == known_models.end())
+      return refuse(fmt::format("the peaks of a {} are not known here{}", excerpt(out.model),
+        suggestion(out.model, known_models)));
+  } else {
+    auto group = parse_group(std::string(rest), known_models);
+    if (!group)
+      return refuse(group.error().what);
+    out = std::move(*group);
+  }
+  out.count = 0;
+  out.from_nodes = true;
+  return std::vector<device_group>{out};
+}
+
 } // namespace gristmill

@@ -28,6 +28,8 @@ struct device_group {
   uint64_t sleep_ns = 0;
   /// Of a real one, what stands behind "cuda:": "0", "all" or "GPU-…", the beginning of a UUID.
   std::string which;
+  /// Not here: whatever nodes bring of this kind and model. Then `count` is 0.
+  bool from_nodes = false;
 
   friend bool operator==(const device_group&, const device_group&) = default;
 };
@@ -36,6 +38,11 @@ struct device_group {
 /// with commas between. An unknown model names the nearest of `known_models`. Which real devices
 /// there are is not known here: one entry counts as one device. At most 4,096 devices in all.
 result<std::vector<device_group>> parse_devices(
+  std::string_view text, const std::vector<std::string>& known_models);
+
+/// The same for a run, which may also have "nodes:mock:h200", "nodes:cuda:h200" or
+/// "nodes:sleep:100ms", and nothing beside it: no device of its own.
+result<std::vector<device_group>> parse_run_devices(
   std::string_view text, const std::vector<std::string>& known_models);
 
 } // namespace gristmill

@@ -126,6 +126,14 @@ void each_in_measure(Settings& s, F use) {
 }
 
 template <class Settings, class F>
+void each_in_cluster(Settings& s, F use) {
+  use("listen", s.listen);
+  use("tls", s.tls);
+  use("heartbeat", s.heartbeat);
+  use("node_timeout", s.node_timeout);
+}
+
+template <class Settings, class F>
 void each_in_models(Settings& s, F use) {
   use("endpoint", s.model_endpoint);
   use("model", s.model);
@@ -254,13 +262,16 @@ result<void> apply_toml(
       else if (name == "measure")
         outcome =
           read_table(node, name, file_name, [&](auto use) { each_in_measure(changed, use); });
+      else if (name == "cluster")
+        outcome =
+          read_table(node, name, file_name, [&](auto use) { each_in_cluster(changed, use); });
       else if (name == "models")
         outcome =
           read_table(node, name, file_name, [&](auto use) { each_in_models(changed, use); });
       else
         return fail(errc::invalid_input,
           place(file_name, node) + ": " + name + ": unknown table"
-            + suggestion(name, {"run", "oracle", "measure", "models"}));
+            + suggestion(name, {"run", "oracle", "measure", "cluster", "models"}));
       if (!outcome)
         return outcome;
     }
@@ -311,6 +322,8 @@ result<void> apply_environment(
   take("GRISTMILL_PROMOTE", changed.promote);
   take("GRISTMILL_SAMPLES", changed.samples);
   take("GRISTMILL_FLUSH", changed.flush);
+  take("GRISTMILL_LISTEN", changed.listen);
+  take("GRISTMILL_TLS", changed.tls);
   if (outcome)
     settings = std::move(changed);
   return outcome;
@@ -327,6 +340,8 @@ std::string to_toml(const run_settings& settings) {
   each_in_oracle(settings, add);
   text += "\n[measure]\n";
   each_in_measure(settings, add);
+  text += "\n[cluster]\n";
+  each_in_cluster(settings, add);
   text += "\n[models]\n";
   each_in_models(settings, add);
   return text;

@@ -51,6 +51,15 @@ struct run_settings {
   uint32_t samples = 0;
   std::string flush = "official";
 
+  // Many machines; docs/cluster.md.
+
+  /// Where nodes connect to: "ADDR:PORT"; empty: a run of one process.
+  std::string listen;
+  /// Folder with ca.pem, cert.pem and key.pem; empty: no TLS, on loopback only.
+  std::string tls;
+  std::string heartbeat = "1s";
+  std::string node_timeout = "15s";
+
   // Language models; docs/agents.md.
 
   /// One model server, "http://127.0.0.1:8080/v1"; with `model` the short form of a file of models.
@@ -102,6 +111,11 @@ struct run_settings {
 /// promote = "auto"
 /// samples = 50
 /// flush = "official"
+/// [cluster]
+/// listen = "127.0.0.1:0"
+/// tls = "cluster/coordinator"
+/// heartbeat = "1s"
+/// node_timeout = "15s"
 /// [models]
 /// endpoint = "http://127.0.0.1:8080/v1"
 /// model = "qwen3-coder"
@@ -131,7 +145,7 @@ result<void> apply_toml(
 /// `GRISTMILL_ALLOW_UNPRICED`, `GRISTMILL_PROBLEM_BUDGET`, `GRISTMILL_AGENT_BUDGET`,
 /// `GRISTMILL_CASSETTE`, `GRISTMILL_PROGRAM`, `GRISTMILL_DOCS`,
 /// `GRISTMILL_ROUNDS`, `GRISTMILL_CHECK_ELEMENTS`, `GRISTMILL_PROMOTE`, `GRISTMILL_SAMPLES`,
-/// `GRISTMILL_FLUSH`. `lookup` answers null for what is
+/// `GRISTMILL_FLUSH`, `GRISTMILL_LISTEN`, `GRISTMILL_TLS`. `lookup` answers null for what is
 /// not set.
 /// `invalid_input` names the variable.
 result<void> apply_environment(

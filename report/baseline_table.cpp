@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <tuple>
 
 namespace gristmill {
 
@@ -118,6 +119,32 @@ private:
 
 } // namespace
 
+namespace {
+
+using named_words = std::vector<std::pair<std::string, std::string>>;
+
+std::optional<std::string> words_of(const named_words& provenance, const std::string& name) {
+  for (const auto& [key, words] : provenance)
+    if (key == name)
+      return words;
+  return std::nullopt;
+}
+
+/// "driver: 580.1 here, 570.2 there" for the first field in which two machines differ.
+std::string difference_of(const baseline_machine& here, const baseline_machine& there) {
+  for (const auto& [field, ours, theirs] : {std::tuple{"device", &here.device, &there.device},
+         std::tuple{"driver", &here.driver, &there.driver},
+         std::tuple{"torch", &here.torch, &there.torch},
+         std::tuple{"cuda", &here.cuda, &there.cuda},
+         std::tuple{"python", &here.python, &there.python}})
+    if (*ours != *theirs)
+      return fmt::format("{}: {} here, {} there", field, ours->empty() ? "unknown" : *ours,
+        theirs->empty() ? "unknown" : *theirs);
+  return "no field";
+}
+
+} // namespace
+
 result<baseline_answer> read_baseline_answer(const ordered_json& answer, const std::string& mode) {
   baseline_answer out;
   out.mode.name = mode;
@@ -214,6 +241,20 @@ std::string rates_text(const ordered_json& answer) {
   return out;
 }
 
+namespace {
+
+/// In the place of one of that name without a time, which an earlier table had, else at the end.
+void put(baseline_record& record, baseline_mode mode) {
+  for (auto& old : record.modes)
+    if (old.name == mode.name && !old.device) {
+      old = std::move(mode);
+      return;
+    }
+  record.modes.push_back(std::move(mode));
+}
+
+} // namespace
+
 baseline_table::baseline_table(device_rates rates, std::vector<row> rows) : rates_(rates) {
   for (auto& each : rows)
     entries_.push_back({std::move(each), {}});
@@ -235,6 +276,50 @@ const baseline_record* baseline_table::find(
   return nullptr;
 }
 
+result<void> baseline_table::extend(const bounds_table& earlier, const named_words& provenance) {
+  for (const char* field : {"scripts_sha256", "flush", "samples", "seed", "rates"}) {
+    const auto theirs = words_of(earlier.provenance, field);
+    const auto ours = words_of(provenance, field);
+    if (!theirs)
+      return fail(errc::invalid_input,
+        fmt::format("provenance.{}: missing, so the table cannot be extended", field));
+    if (theirs != ours)
+      return fail(errc::invalid_input,
+        fmt::format("provenance.{}: the table was measured with `{}`, this run would be with `{}`; "
+                    "times of two protocols are not compared",
+          field, *theirs, ours.value_or("")));
+  }
+  baseline_machine machine;
+  machine.device = earlier.device;
+  for (const auto& [field, to] :
+    {std::pair{"driver", &machine.driver}, std::pair{"torch", &machine.torch},
+      std::pair{"cuda", &machine.cuda}, std::pair{"python", &machine.python}}) {
+    auto words = words_of(earlier.provenance, field);
+    if (!words)
+      return fail(errc::invalid_input,
+        fmt::format("provenance.{}: missing, so the table cannot be extended", field));
+    *to = std::move(*words);
+  }
+  earlier_ = earlier;
+  machine_ = std::move(machine);
+  for (auto& each : entries_) {
+    const auto* known = earlier.find_baseline(each.what.problem, each.what.uuid);
+    if (known == nullptr)
+      continue;
+    each.record = *known;
+    earlier_->problems[each.what.problem].erase(each.what.uuid);
+    earlier_->baselines[each.what.problem].erase(each.what.uuid);
+  }
+  return {};
+}
+
+bool baseline_table::is_timed(
+  const std::string& problem, const std::string& uuid, const std::string& mode) const {
+  const auto* record = find(problem, uuid);
+  const auto* known = record == nullptr ? nullptr : record->find(mode);
+  return known != nullptr && known->device.has_value();
+}
+
 result<void> baseline_table::add(
   const std::string& problem, const std::string& uuid, const baseline_answer& answer) {
   auto* found = entry_of(problem, uuid);
@@ -244,17 +329,15 @@ result<void> baseline_table::add(
   if (answer.mode.device) {
     if (machine_ && *machine_ != answer.machine)
       return fail(errc::invalid_input,
-        fmt::format("{}, workload {}, mode {}: measured on {} with driver {} and torch {}, but the "
-                    "others on {} with driver {} and torch {}; times of two machines are not "
-                    "compared",
-          problem, uuid, answer.mode.name, answer.machine.device, answer.machine.driver,
-          answer.machine.torch, machine_->device, machine_->driver, machine_->torch));
+        fmt::format("{}, workload {}, mode {}: measured on another machine than the others of the "
+                    "table ({}); times of two machines are not compared",
+          problem, uuid, answer.mode.name, difference_of(answer.machine, *machine_)));
     machine_ = answer.machine;
     const auto* best = record.find(record.winner);
     if (best == nullptr || answer.mode.counted().median < best->counted().median)
       record.winner = answer.mode.name;
   }
-  record.modes.push_back(answer.mode);
+  put(record, answer.mode);
   if (answer.copy) {
     record.copy = answer.copy;
     record.copy_bytes = static_cast<int64_t>(found->what.work.bytes / 2 * 2);
@@ -268,7 +351,7 @@ void baseline_table::leave_out(const std::string& problem, const std::string& uu
     baseline_mode left;
     left.name = mode;
     left.reason = reason;
-    found->record.modes.push_back(std::move(left));
+    put(found->record, std::move(left));
   }
 }
 
@@ -287,6 +370,19 @@ result<bounds_table> baseline_table::table(bounds_table base) const {
     base.provenance.emplace_back("torch", machine_->torch);
     base.provenance.emplace_back("cuda", machine_->cuda);
     base.provenance.emplace_back("python", machine_->python);
+  }
+  if (earlier_) {
+    base.provenance.emplace_back("extends", "a table of " + earlier_->date);
+    base.order = earlier_->order;
+    base.categories = earlier_->categories;
+    base.problems = earlier_->problems;
+    base.baselines = earlier_->baselines;
+    std::erase_if(base.problems, [](const auto& each) { return each.second.empty(); });
+    std::erase_if(base.baselines, [](const auto& each) { return each.second.empty(); });
+    if (!base.problems.empty())
+      base.t_sol_method += fmt::format("; of workloads that were not asked for again as in the table "
+                                       "of {}: {}",
+        earlier_->date, earlier_->t_sol_method);
   }
   reached_rates rates(rates_);
   for (const auto& each : entries_)

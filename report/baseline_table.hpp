@@ -5,8 +5,10 @@
 #include "protocol/bounds.hpp"
 #include "scoring/floor.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gristmill {
@@ -56,7 +58,17 @@ public:
 
   baseline_table(device_rates rates, std::vector<row> rows);
 
-  /// An answer of a mode. Errors: `invalid_input` when the machine is another one than before.
+  /// Begins with what an earlier table of this kind holds: modes that were timed there stay, and what
+  /// it says about problems that have no row here stays as it is. `provenance` is that of the answers
+  /// to come. Errors: `invalid_input` with the field in which the two differ (the hash of the
+  /// scripts, flush, samples, seed, rates), or which the table lacks.
+  result<void> extend(const bounds_table& earlier,
+    const std::vector<std::pair<std::string, std::string>>& provenance);
+  /// True for a mode that has a time already.
+  bool is_timed(const std::string& problem, const std::string& uuid, const std::string& mode) const;
+
+  /// An answer of a mode. Errors: `invalid_input` when the machine is another one than before, with
+  /// the field in which it is.
   result<void> add(
     const std::string& problem, const std::string& uuid, const baseline_answer& answer);
   /// A mode that could not be measured for a reason of our own (the time was over).
@@ -91,6 +103,8 @@ private:
   device_rates rates_;
   std::vector<entry> entries_;
   std::optional<baseline_machine> machine_;
+  /// What `extend` was given, without the workloads that have an entry.
+  std::optional<bounds_table> earlier_;
 };
 
 /// The words of one workload's result on a terminal: the winner, eager beside it, and what failed.

@@ -272,3 +272,36 @@ def routed_experts(x):
       [dict(T=3, N=70)])
 def smallest_of_row(x):
     return torch.topk(x - 0.5, 4, dim=1, largest=False).values
+
+
+@case(dict(R=None, D=None), dict(x=(["R", "D"], "bfloat16"), w=(["D"], "bfloat16"), g=(["R", "D"], "bfloat16")),
+      dict(gx=(["R", "D"], "bfloat16"), gw=(["D"], "float32")), "sweep", [dict(R=5, D=776), dict(R=3, D=131)])
+def rms_gradients_of_both(x, w, g):
+    x, dy = x.float(), g.float()
+    inverse = torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + 1e-6)
+    normed = x * inverse
+    scaled = dy * w.float()
+    share = (scaled * normed).mean(dim=-1, keepdim=True)
+    return ((scaled - normed * share) * inverse).to(torch.bfloat16), (dy * normed).sum(dim=0)
+
+
+@case(dict(R=None, C=None), dict(x=(["R", "C"], "float32")), dict(y=(["R", "C"], "float32")), "sweep",
+      [dict(R=2, C=4100)])
+def softmax_of_long_rows(x):
+    return torch.softmax(x * 4.0, dim=-1)
+
+
+@case(dict(S=None, H=None, D=32, E=16), dict(x=(["S", "H", "D"], "bfloat16"), c=(["S", "E"], "float32"),
+                                             s=(["S", "E"], "float32")),
+      dict(y=(["S", "H", "D"], "bfloat16")), "parts", [dict(S=5, H=3), dict(S=2, H=1)])
+def rotated_halves(x, c, s):
+    x = x.float()
+    first, second = x[..., :16], x[..., 16:]
+    cc, ss = c[:, None, :], s[:, None, :]
+    return torch.cat((first * cc - second * ss, second * cc + first * ss), dim=-1).to(torch.bfloat16)
+
+
+@case(dict(R=None, C=None), dict(x=(["R", "C"], "float32")), dict(y=(["C", "R"], "float32")), "transpose",
+      [dict(R=72, C=68)])
+def turned_wide(x):
+    return x.t().contiguous()

@@ -39,6 +39,9 @@ struct lease_table_config {
     std::chrono::seconds{600}};
   /// More waiters are refused with `queue_full`.
   uint32_t waiting_max = 1024;
+  /// GPUs are added while the table is in use: a need that none satisfies yet waits for one instead
+  /// of being refused with `not_found`.
+  bool gpus_may_come = false;
   /// A grant that the executor has not acted on for this long is withdrawn.
   std::chrono::nanoseconds grant_answer_limit = std::chrono::seconds{5};
   /// The executor ends a term itself; the table revokes this much later.
@@ -178,10 +181,10 @@ public:
   /// The asker stands in line from now on (it may have been granted a GPU within this very call).
   /// A request that waits or is held already gets its ticket again. Errors: `queue_full`, also when
   /// more than 64 different needs wait; `not_found` for a need that no GPU of the table satisfies
-  /// (names the ones there are); `refused` for a candidate that failed on two GPUs, or on one when
-  /// there is no other; `shutting_down` after `drain`; `invalid_input` for weight 0, an unknown
-  /// class or need, a candidate of more than 128 bytes, a negative estimate, a term outside 0..cap
-  /// or a patience outside 0..patience_max.
+  /// (names the ones there are), unless GPUs may come; `refused` for a candidate that failed on two
+  /// GPUs, or on one when there is no other; `shutting_down` after `drain`; `invalid_input` for
+  /// weight 0, an unknown class or need, a candidate of more than 128 bytes, a negative estimate, a
+  /// term outside 0..cap or a patience outside 0..patience_max.
   result<lease_ticket> on_request(holder_id holder, const lease_request& request,
     std::chrono::nanoseconds now, lease_actions& out);
 

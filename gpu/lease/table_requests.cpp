@@ -73,7 +73,7 @@ result<need_id> lease_table::place_need(const std::string& text, const std::stri
   }
   if (*need != gpu_need{} || excluded != need_index::nothing_excluded) {
     const auto& can = gpus_for(*need, need_index::nothing_excluded);
-    if (can.empty()) {
+    if (can.empty() && !config_.gpus_may_come) {
       std::set<std::string> there;
       for (const auto& s : gpus_)
         there.insert(to_string(s.attributes));

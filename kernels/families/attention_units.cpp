@@ -243,13 +243,18 @@ public:
     attention_facts facts, generated_kernel elsewhere, std::vector<std::vector<int64_t>> points)
     : parameter_space("attention_units",
       {{"k", "keys a step", "longer products between two softmaxes", "less shared memory"},
-        {"st", "steps on their way", "memory is waited for less", "less shared memory"}},
+        {"st", "steps on their way", "memory is waited for less", "less shared memory"},
+        {"turn", "for warpgroups that take turns at the units",
+          "products of one run beside the softmax of the other", "nobody waits for a turn"}},
       points, points.front()),
-      facts_(std::move(facts)), elsewhere_(std::move(elsewhere)) {}
+      facts_(std::move(facts)), elsewhere_(std::move(elsewhere)),
+      promises_(points_with({{128, 2, 1}, {176, 2, 1}, {64, 4, 1}, {128, 2, 0}})) {}
+
+  std::vector<size_t> promising() const override { return promises_; }
 
   generated_kernel generate(size_t point) const override {
-    const attention_units_point what{
-      static_cast<int>(values(point)[0]), static_cast<int>(values(point)[1]), facts_.head};
+    const attention_units_point what{static_cast<int>(values(point)[0]),
+      static_cast<int>(values(point)[1]), facts_.head, values(point)[2] != 0};
     generated_kernel out;
     out.source = elsewhere_.source + "\n" + attention_units_code(facts_.type, what);
     json document = json::parse(elsewhere_.plan);
@@ -283,6 +288,7 @@ public:
 private:
   attention_facts facts_;
   generated_kernel elsewhere_;
+  std::vector<size_t> promises_;
 };
 
 } // namespace
@@ -304,9 +310,11 @@ result<stage_space_ptr> read_attention_units_stage(const problem& target, const 
       throw no_template{fmt::format(
         "no workload has {} queries and keys, below which warpgroup units stand idle", rows_least)};
     std::vector<std::vector<int64_t>> points;
-    for (const auto& [keys, stages] :
-      {std::pair{128, 2}, std::pair{64, 4}, std::pair{64, 3}, std::pair{64, 2}})
-      points.push_back({keys, stages});
+    for (int64_t turn : {1, 0}) {
+      for (const auto& [keys, stages] : {std::pair{160, 2}, std::pair{128, 2}, std::pair{176, 2},
+             std::pair{64, 4}, std::pair{64, 3}, std::pair{64, 2}})
+        points.push_back({keys, stages, turn});
+    }
     return std::make_unique<attention_units_space>(
       std::move(facts), (*plain)->generate((*plain)->first()), points);
   });

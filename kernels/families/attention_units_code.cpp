@@ -61,6 +61,7 @@ using unit_number = {1};
 constexpr int unit_keys = {2};
 constexpr int unit_head = {3};
 constexpr int unit_stages = {4};
+constexpr bool unit_turns = {5};
 
 // As the launch plan encodes it.
 struct alignas(64) tensor_map {{
@@ -70,7 +71,8 @@ struct alignas(64) tensor_map {{
 #if HAS_WARPGROUP_UNITS
 )",
     type == dtype::bfloat16 ? "cuda_bf16.h" : "cuda_fp16.h",
-    type == dtype::bfloat16 ? "__nv_bfloat16" : "__half", point.keys, point.head, point.stages);
+    type == dtype::bfloat16 ? "__nv_bfloat16" : "__half", point.keys, point.head, point.stages,
+    point.turns);
   code += products_code(point.keys, false, name);
   code += products_code(point.head, true, name);
   code += fmt::format(R"(
@@ -220,37 +222,73 @@ extern "C" __global__ void __launch_bounds__(384, 1)
         unit_descriptor(from + k / 4 * tile_block + k % 4 * 32, 16), k > 0);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   };
+  // One warpgroup's products go to the units while the other one has its softmax.
+  const auto take_turn = [&] {
+    if (unit_turns)
+      asm volatile("bar.sync %0, 256;" ::"r"(group) : "memory");
+  };
+  const auto pass_turn = [&] {
+    if (unit_turns)
+      asm volatile("bar.arrive %0, 256;" ::"r"(3 - group) : "memory");
+  };
+  if (group == 2 && steps > 1)
+    pass_turn();
   unit_await(unit_place(&query_full), 0);
   issue_scores(0);
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   if (speaks)
     unit_arrive(unit_place(&key_empty[0]));
   float shrink[2];
-  // Softmax of a step; the values of the step before may still be weighed.
+  bool shrinks = true;
+  // The largest score that the weights are relative to may lag behind by that: they are 256 at most,
+  // and what was summed up needs a new scale rarely.
+  const float lag = 8.0f / scale;
+  // Softmax of a step; the values of the step before may still be weighed. Few warps share a
+  // scheduler, so maxima and sums go in four chains.
   const auto soften = [&] {
+    bool grows = false;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float highest = top[half];
+      float chain[4];
 #pragma unroll
-      for (int j = 0; j < unit_keys / 8; ++j)
-        highest = fmaxf(highest, fmaxf(score[j * 4 + half * 2], score[j * 4 + half * 2 + 1]));
+      for (int i = 0; i < 4; ++i)
+        chain[i] = score[i / 2 * 4 + half * 2 + i % 2];
+#pragma unroll
+      for (int j = 2; j < unit_keys / 8; j += 2) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          chain[i] = fmaxf(chain[i], score[(j + i / 2) * 4 + half * 2 + i % 2]);
+      }
+      float highest = fmaxf(fmaxf(chain[0], chain[1]), fmaxf(chain[2], chain[3]));
       highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
       highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
-      const float base = highest == -INFINITY ? 0.0f : highest * scale;
-      shrink[half] = power_of_two(top[half] * scale - base);
-      top[half] = highest;
-      float part = 0.0f;
+      const bool is_new = highest > top[half] + lag;
+      grows = grows || is_new;
+      const float next = is_new ? highest : top[half];
+      const float base = next == -INFINITY ? 0.0f : next * scale;
+      shrink[half] = is_new ? power_of_two(top[half] * scale - base) : 1.0f;
+      top[half] = next;
 #pragma unroll
       for (int j = 0; j < unit_keys / 8; ++j) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& one = score[j * 4 + half * 2 + e];
           one = power_of_two(fmaf(one, scale, -base));
-          part += one;
         }
       }
-      total[half] = total[half] * shrink[half] + part;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        chain[i] = score[i / 2 * 4 + half * 2 + i % 2];
+#pragma unroll
+      for (int j = 2; j < unit_keys / 8; j += 2) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          chain[i] += score[(j + i / 2) * 4 + half * 2 + i % 2];
+      }
+      total[half] = fmaf(
+        total[half], shrink[half], (chain[0] + chain[1]) + (chain[2] + chain[3]));
     }
+    shrinks = __any_sync(~0u, grows);
   };
   // Whatever was under way is done; its values may be replaced.
   const auto take_over = [&](int step) {
@@ -263,9 +301,11 @@ extern "C" __global__ void __launch_bounds__(384, 1)
       for (int i = 0; i < 4; ++i)
         weight[k][i] = two_numbers(score[k * 8 + i * 2], score[k * 8 + i * 2 + 1]);
     }
+    if (shrinks) {
 #pragma unroll
-    for (int e = 0; e < unit_head / 2; ++e)
-      sum[e] *= shrink[e / 2 % 2];
+      for (int e = 0; e < unit_head / 2; ++e)
+        sum[e] *= shrink[e / 2 % 2];
+    }
   };
   const auto issue_values = [&](int step) {
     const int stage = step % unit_stages;
@@ -284,8 +324,12 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   for (int step = 0; step + 1 < steps; ++step) {
     soften();
     take_over(step);
+    take_turn();
     issue_scores(step + 1);
     issue_values(step);
+    // Nobody waits for the last turn.
+    if (group == 1 || step + 2 < steps)
+      pass_turn();
     asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     if (speaks)
       unit_arrive(unit_place(&key_empty[(step + 1) % unit_stages]));

@@ -6,11 +6,13 @@
 
 namespace gristmill {
 
-/// Keys a step, stages of keys and values on their way, and the width of a head (64 or 128).
+/// Keys a step (a multiple of 16), stages of keys and values on their way, the width of a head (64 or
+/// 128), and whether the two warpgroups take turns at the units.
 struct attention_units_point {
   int keys = 128;
   int stages = 2;
   int head = 128;
+  bool turns = false;
 
   /// Of a block: queries, and as many tiles of keys and of values as there are stages; tiles begin
   /// at multiples of 1024.

@@ -70,8 +70,15 @@ std::vector<gemm_point> candidates(bool has_tensor_cores, bool has_tensor_maps) 
   constexpr std::array<std::array<int, 3>, 7> wgmma{{{128, 256, 4}, {128, 256, 3}, {256, 128, 4},
     {256, 128, 3}, {128, 128, 6}, {128, 128, 5}, {128, 128, 4}}};
   if (has_tensor_maps) {
-    for (const auto& [bm, bn, stages] : wgmma)
-      list.push_back({.path = gemm_path::wgmma, .bm = bm, .bn = bn, .bk = 64, .stages = stages});
+    for (const auto& [bm, bn, stages] : wgmma) {
+      for (int cluster : {1, 2})
+        list.push_back({.path = gemm_path::wgmma,
+          .bm = bm,
+          .bn = bn,
+          .bk = 64,
+          .stages = stages,
+          .cluster = cluster});
+    }
   }
   for (int few : {1, 2, 4, 8}) {
     for (int warps : {4, 8}) {
@@ -140,7 +147,7 @@ bool is_useful_for(const gemm_point& point, const gemm_shape& shape, const gemm_
   }
   case gemm_path::wgmma:
     // Tiles for whole multiprocessors, and steps enough to fill the pipeline.
-    return point.splits == 1 && shape.batches == 1 && 2 * shape.rows > point.bm
+    return point.splits == 1 && shape.batches == 1 && 2 * shape.rows > point.bm * point.cluster
       && 2 * shape.columns > point.bn && shape.depth >= 256;
   case gemm_path::dots:
     return facts.many_along_depth() && few <= few_max && (point.few == 1 || point.few < 2 * few)
@@ -216,13 +223,14 @@ int gemm_point::shared_bytes(bool left_along_depth, bool right_along_depth) cons
 
 std::vector<int64_t> gemm_point::values() const {
   return {static_cast<int64_t>(path) + 1, bm, bn, bk, tm, tn, wm, wn, stages, few, many, warps,
-    parts, along, threads, splits == 1 ? 0 : splits};
+    parts, along, threads, splits == 1 ? 0 : splits, cluster == 1 ? 0 : cluster};
 }
 
 gemm_point gemm_point::of(const std::vector<int64_t>& values) {
   const auto at = [&](size_t i) { return static_cast<int>(values[i]); };
   return {static_cast<gemm_path>(at(0) - 1), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8),
-    at(9), at(10), at(11), at(12), at(13), at(14), at(15) == 0 ? 1 : at(15)};
+    at(9), at(10), at(11), at(12), at(13), at(14), at(15) == 0 ? 1 : at(15),
+    at(16) == 0 ? 1 : at(16)};
 }
 
 std::vector<stage_parameter> gemm_parameters() {
@@ -246,7 +254,9 @@ std::vector<stage_parameter> gemm_parameters() {
     {"x", "threads side by side", "longer runs of memory a row", "more threads along the depth"},
     {"t", "threads a block", "", ""},
     {"sp", "parts of the depth", "more blocks where the result is small",
-      "no partial sums to write and read"}};
+      "no partial sums to write and read"},
+    {"c", "blocks that share the right operand", "the cache is read less often",
+      "blocks need not wait for each other"}};
 }
 
 double gemm_shape::work() const {
@@ -327,8 +337,9 @@ std::optional<gemm_point> best_gemm_point(
     }
     case gemm_path::wgmma:
       // Blocks take tile after tile: whole rounds of the tiles, at what a tile reads and computes.
-      cost = std::ceil(count / slots) * (point.bm * point.bn + 100.0 * (point.bm + point.bn))
-        * (1.0 - 0.01 * point.stages);
+      cost = std::ceil(count / slots)
+        * (point.bm * point.bn + 100.0 * (point.bm + point.bn))
+        * (1.0 - 0.01 * point.stages + 0.01 * point.cluster);
       break;
     case gemm_path::direct:
       cost = point.threads == 128 ? 1 : 2;
@@ -342,6 +353,26 @@ std::optional<gemm_point> best_gemm_point(
     }
   }
   return best == nullptr ? std::nullopt : std::optional{*best};
+}
+
+std::vector<gemm_point> promising_gemm_points(
+  const std::vector<gemm_point>& points, const gemm_facts& facts) {
+  const gemm_point first = first_gemm_point(points, facts);
+  std::vector<gemm_point> out;
+  if (first.path != gemm_path::wgmma)
+    return out;
+  for (const auto& [bm, bn] : {std::pair{128, 256}, std::pair{256, 128}, std::pair{128, 128}}) {
+    for (int cluster : {2, 1}) {
+      // The deepest pipeline of each tile stands first.
+      const auto found = std::find_if(points.begin(), points.end(), [&](const gemm_point& point) {
+        return point.path == gemm_path::wgmma && point.bm == bm && point.bn == bn
+          && point.cluster == cluster;
+      });
+      if (found != points.end() && !(*found == first))
+        out.push_back(*found);
+    }
+  }
+  return out;
 }
 
 gemm_point first_gemm_point(const std::vector<gemm_point>& points, const gemm_facts& facts) {

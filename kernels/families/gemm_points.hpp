@@ -41,6 +41,8 @@ struct gemm_point {
   int threads = 0;
   /// Parts of the depth in blocks of their own; 1 for none.
   int splits = 1;
+  /// wgmma: blocks that share the right operand; 1 for none.
+  int cluster = 1;
 
   int block_threads() const;
   /// Bytes of shared memory of a block.
@@ -95,6 +97,10 @@ std::vector<gemm_point> feasible_gemm_points(const gemm_facts& facts);
 /// A good guess among those of one path; nothing where there is none.
 std::optional<gemm_point> best_gemm_point(
   const std::vector<gemm_point>& points, const gemm_facts& facts, gemm_path path);
+
+/// Points of the same path as the good guess that are worth a trial right after it, best first.
+std::vector<gemm_point> promising_gemm_points(
+  const std::vector<gemm_point>& points, const gemm_facts& facts);
 
 /// A good guess among all of them.
 gemm_point first_gemm_point(const std::vector<gemm_point>& points, const gemm_facts& facts);

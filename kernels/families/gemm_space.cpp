@@ -229,7 +229,7 @@ private:
         conditions.push_back(std::move(text));
     }
     gemm_widths widths;
-    widths.output = std::min(2, gemm_problem::widest(task_, of_.largest_axes()).output);
+    widths.output = std::min(4, gemm_problem::widest(task_, of_.largest_axes()).output);
     for (const auto& text : task_.output_rule().conditions(widths.output))
       conditions.push_back(text);
     const std::string when = conjunction(conditions);
@@ -239,21 +239,26 @@ private:
     std::string kernel = fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(384, 1) gemm_warpgroups(\n"
       "  const __grid_constant__ tensor_map left_map, const __grid_constant__ tensor_map "
-      "right_map,\n  {}) {{\n  const task p{{{}}};\n  warpgroup_tiles<{}, {}, {}, {}>(p, "
+      "right_map,\n  {}) {{\n  const task p{{{}}};\n  warpgroup_tiles<{}, {}, {}, {}, {}>(p, "
       "&left_map, &right_map);\n}}\n",
-      task_.parameters(), task_.names(), point_.bm, point_.bn, point_.stages, widths.output);
+      task_.parameters(), task_.names(), point_.bm, point_.bn, point_.stages, widths.output,
+      point_.cluster);
     generated_kernel out;
     out.source =
       fallback.source + gemm_wgmma_code(of_.what.left.type, point_.bn) + std::move(kernel);
     json document = json::parse(fallback.plan);
     document["tensor_maps"] = {{"left_map", map_json(*of_.left_map, point_.bm)},
-      {"right_map", map_json(*of_.right_map, point_.bn)}};
+      {"right_map", map_json(*of_.right_map, point_.bn / point_.cluster)}};
     json step = {{"op", "launch"}, {"entry", "gemm_warpgroups"}};
-    step["grid"] = {fmt::format("min(sm_count, {})",
-                      product_text({tiles_of(index_group::row, point_.bm),
-                        tiles_of(index_group::column, point_.bn)})),
+    const std::string tiles = product_text({tiles_of(index_group::row, point_.bm * point_.cluster),
+      tiles_of(index_group::column, point_.bn)});
+    step["grid"] = {point_.cluster == 1
+        ? fmt::format("min(sm_count, {})", tiles)
+        : fmt::format("min(sm_count // {0}, {1}) * {0}", point_.cluster, tiles),
       1, 1};
     step["block"] = {point_.block_threads(), 1, 1};
+    if (point_.cluster > 1)
+      step["cluster"] = {point_.cluster, 1, 1};
     step["shared"] = point_.shared_bytes(true, true);
     step["args"] = json::array({json{{"map", "left_map"}}, json{{"map", "right_map"}}});
     for (const auto& argument : task_.plan_arguments())
@@ -485,11 +490,13 @@ public:
   gemm_space(std::string family, const gemm_problem& of, const std::vector<gemm_point>& points)
     : parameter_space(std::move(family), gemm_parameters(), all_values(points),
       first_gemm_point(points, of.facts).values()),
-      of_(of) {
+      of_(of), promises_(points_with(promised_values(points, of.facts))) {
     for (int path = 0; path < gemm_paths; ++path)
       centres_[static_cast<size_t>(path)] =
         best_gemm_point(points, of.facts, static_cast<gemm_path>(path));
   }
+
+  std::vector<size_t> promising() const override { return promises_; }
 
   std::string key(size_t point) const override {
     std::string text = parameter_space::key(point);
@@ -559,6 +566,14 @@ private:
     return list;
   }
 
+  static std::vector<std::vector<int64_t>> promised_values(
+    const std::vector<gemm_point>& points, const gemm_facts& facts) {
+    std::vector<std::vector<int64_t>> list;
+    for (const gemm_point& point : promising_gemm_points(points, facts))
+      list.push_back(point.values());
+    return list;
+  }
+
   gemm_point at(size_t point) const { return gemm_point::of(values(point)); }
 
   /// How many parameters differ from the best guess of its path.
@@ -573,6 +588,7 @@ private:
   }
 
   gemm_problem of_;
+  std::vector<size_t> promises_;
   std::array<std::optional<gemm_point>, gemm_paths> centres_;
 };
 

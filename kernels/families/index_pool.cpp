@@ -174,6 +174,69 @@ index_id index_pool::rest(index_id a, index_id b) {
   return insert({kind::rest, 0, {}, a, b, b});
 }
 
+std::optional<int64_t> index_pool::step_of(index_id id, index_id variable) const {
+  if (id == variable)
+    return 1;
+  const node& one = at(id);
+  if (one.what == kind::constant || one.what == kind::size || one.what == kind::variable)
+    return 0;
+  const auto left = step_of(one.a, variable);
+  const auto right = step_of(one.b, variable);
+  if (!left || !right)
+    return std::nullopt;
+  switch (one.what) {
+  case kind::add:
+    return *left + *right;
+  case kind::minus:
+    return *left - *right;
+  case kind::times:
+    if (*left == 0 && *right == 0)
+      return 0;
+    if (*right == 0 && at(one.b).what == kind::constant)
+      return *left * at(one.b).number;
+    if (*left == 0 && at(one.a).what == kind::constant)
+      return *right * at(one.a).number;
+    return std::nullopt;
+  default:
+    return *left == 0 && *right == 0 ? std::optional<int64_t>{0} : std::nullopt;
+  }
+}
+
+index_id index_pool::without(index_id id, index_id variable) {
+  if (id == variable)
+    return constant(0);
+  const node one = at(id);
+  if (one.what == kind::constant || one.what == kind::size || one.what == kind::variable)
+    return id;
+  const index_id a = without(one.a, variable);
+  const index_id b = without(one.b, variable);
+  if (a == one.a && b == one.b)
+    return id;
+  switch (one.what) {
+  case kind::add:
+    return add(a, b);
+  case kind::minus:
+    return minus(a, b, one.bound);
+  case kind::times:
+    return times(a, b);
+  case kind::over:
+    return over(a, b);
+  default:
+    return rest(a, b);
+  }
+}
+
+bool index_pool::uses(index_id id, index_id variable) const {
+  if (id == variable)
+    return true;
+  const node& one = at(id);
+  return (one.a >= 0 && uses(one.a, variable)) || (one.b >= 0 && uses(one.b, variable));
+}
+
+bool index_pool::is_multiple(index_id id, int64_t number) {
+  return number == 1 || exact_quotient(id, constant(number)) >= 0;
+}
+
 index_id index_pool::flat(const std::vector<index_id>& index, const std::vector<index_id>& shape) {
   index_id position = constant(0);
   for (size_t i = 0; i < index.size(); ++i)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,6 +42,15 @@ public:
   std::vector<index_id> unflat(index_id position, const std::vector<index_id>& shape);
   std::vector<index_id> shape(const std::vector<size_pair>& traced);
   index_id product(const std::vector<index_id>& sizes);
+
+  /// By how much an index grows when the variable grows by 1, where its form shows that: 0 when it
+  /// does not depend on it. Nothing when it grows in another way.
+  std::optional<int64_t> step_of(index_id id, index_id variable) const;
+  /// The index where the variable is 0; the variable must have a step.
+  index_id without(index_id id, index_id variable);
+  bool uses(index_id id, index_id variable) const;
+  /// True when the form of an index shows that it is a multiple of the number.
+  bool is_multiple(index_id id, int64_t number);
 
   bool is_constant(index_id id, int64_t number) const;
   /// The number of a constant, or -1.

@@ -293,6 +293,10 @@ written_value value_writer::read_input(const graph_value& what, const index_list
   if (found == inputs.end() || found->shape.size() != what.shape.size())
     throw no_template{
       fmt::format("the graph's input '{}' is no such tensor of the definition", what.name)};
+  if (input_hook_) {
+    if (auto given = input_hook_(static_cast<size_t>(found - inputs.begin()), index))
+      return *given;
+  }
   const number_kind kind = kind_of(name(found->type));
   const std::string element = fmt::format("{}[{}]",
     parameters_.input(static_cast<size_t>(found - inputs.begin())), address(*found, index));

@@ -66,6 +66,11 @@ public:
     const graph_node& node, size_t output, const std::vector<index_id>& index)>;
   void set_hook(node_hook hook) { hook_ = std::move(hook); }
 
+  /// Asked before an element of an input of the definition is read from memory.
+  using input_hook = std::function<std::optional<written_value>(
+    size_t input, const std::vector<index_id>& index)>;
+  void set_input_hook(input_hook hook) { input_hook_ = std::move(hook); }
+
   /// One line in the current block.
   void line(const std::string& text);
   /// "head {" and a scope of its own until `close`.
@@ -147,6 +152,7 @@ private:
   std::unordered_map<int64_t, const graph_value*> values_;
   std::unordered_map<int64_t, std::pair<const graph_node*, size_t>> origins_;
   node_hook hook_;
+  input_hook input_hook_;
   std::vector<scope> scopes_{1};
   std::string code_;
   int names_ = 0;

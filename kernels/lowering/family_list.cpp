@@ -4,10 +4,12 @@
 #include "kernels/families/fold.hpp"
 #include "kernels/families/gemm.hpp"
 #include "kernels/families/indexed_map.hpp"
+#include "kernels/families/parts_map.hpp"
 #include "kernels/families/scan.hpp"
 #include "kernels/families/top_values.hpp"
 #include "kernels/families/transpose.hpp"
 #include "kernels/lowering/fused_stage.hpp"
+#include "kernels/lowering/sweep_stage.hpp"
 #include "kernels/naive/naive_stage.hpp"
 #include "kernels/stage.hpp"
 
@@ -19,8 +21,10 @@ const std::vector<stage_family>& stage_families() {
     {"transpose", read_transpose_stage, true},
     {"map", read_map_stage, true},
     {"row", read_row_stage, true},
+    {"sweep", read_sweep_stage, true},
     {"attention_units", read_attention_units_stage, true},
     {"attention", read_attention_stage, true},
+    {"parts", read_parts_map_stage, true},
     {"index", read_indexed_map_stage, true},
     {"fold", read_fold_stage, true},
     {"scan", read_scan_stage, true},

@@ -24,11 +24,15 @@ public:
     const template_point first = first_point(space->points_, *facts);
     space->first_ = static_cast<size_t>(
       std::find(space->points_.begin(), space->points_.end(), first) - space->points_.begin());
+    for (const template_point& point : promising_points(space->points_, *facts))
+      space->promises_.push_back(static_cast<size_t>(
+        std::find(space->points_.begin(), space->points_.end(), point) - space->points_.begin()));
     return stage_space_ptr{std::move(space)};
   }
 
   size_t size() const override { return points_.size(); }
   size_t first() const override { return first_; }
+  std::vector<size_t> promising() const override { return promises_; }
   std::string key(size_t point) const override { return key_of(points_[point]); }
 
   std::string describe(size_t index) const override {
@@ -94,6 +98,7 @@ private:
   definition def_;
   std::vector<template_point> points_;
   size_t first_ = 0;
+  std::vector<size_t> promises_;
 };
 
 result<stage_space_ptr> read_fused(

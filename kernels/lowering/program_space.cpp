@@ -302,6 +302,43 @@ std::vector<program_point> program_space::neighbours(const program_point& point)
   return out;
 }
 
+std::vector<program_point> program_space::promising() const {
+  const program_point base = first(0);
+  std::vector<std::vector<size_t>> promises;
+  size_t most = 0;
+  for (const auto& stage : parts_->partitions.front().stages) {
+    // Families take turns, the one that the first point is of last.
+    std::vector<size_t> own;
+    std::vector<std::vector<size_t>> lists;
+    size_t longest = 0;
+    for (const auto& space : stage->spaces) {
+      lists.push_back(space->promising());
+      longest = std::max(longest, lists.back().size());
+    }
+    for (size_t turn = 0; turn < longest; ++turn) {
+      for (size_t i = 1; i <= lists.size(); ++i) {
+        const size_t space = i % lists.size();
+        if (turn < lists[space].size())
+          own.push_back(number_of(*stage, space, lists[space][turn]));
+      }
+    }
+    most = std::max(most, own.size());
+    promises.push_back(std::move(own));
+  }
+  std::vector<program_point> out;
+  for (size_t i = 0; i < most; ++i) {
+    program_point next = base;
+    for (size_t stage = 0; stage < promises.size(); ++stage) {
+      // A stage that has no more to promise takes its best guess.
+      if (!promises[stage].empty())
+        next.stages[stage] = promises[stage][i < promises[stage].size() ? i : 0];
+    }
+    if (!(next == base) && std::find(out.begin(), out.end(), next) == out.end())
+      out.push_back(std::move(next));
+  }
+  return out;
+}
+
 std::string program_space::describe(const program_point& point) const {
   std::string text;
   for (size_t i = 0; i < point.stages.size(); ++i) {

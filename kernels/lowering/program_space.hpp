@@ -61,6 +61,10 @@ public:
   /// they share kept as they are.
   std::vector<program_point> neighbours(const program_point& point) const;
 
+  /// Points of partition 0 that are worth a trial right after its first, the best guess first: what
+  /// its stages promise (`stage_space::promising`), one promise a stage at a time.
+  std::vector<program_point> promising() const;
+
   /// In words; starts in lower case, no full stop.
   std::string describe(const program_point& point) const;
   std::string difference(const program_point& from, const program_point& to) const;

@@ -15,6 +15,8 @@ namespace {
 
 /// Points of relatives that are tried before anything else.
 constexpr size_t relatives_max = 3;
+/// What families promise, of one program.
+constexpr size_t promises_max = 6;
 /// Other partitions, and other families of the first one, among the starts.
 constexpr size_t partitions_among_starts = 3;
 constexpr size_t families_among_starts = 2;
@@ -44,6 +46,8 @@ guided_search::guided_search(const search_space& space, const search_question& q
   // In a small space halving costs more than it saves.
   if (space.size() >= 2 * uint64_t{limits_.probe_starts})
     probe_places_ = probe_workloads(question.workloads);
+  promises_ = space.promising();
+  promises_.resize(std::min(promises_.size(), promises_max));
   best_ = record_.best();
   passed_ = record_.passed_points();
 }
@@ -68,7 +72,7 @@ search_result guided_search::next() {
   const bool is_due = record_.points_since_groups() >= points_between_groups;
   if (auto out = is_due ? combination() : std::nullopt)
     return std::move(*out);
-  for (auto step : {&guided_search::promotion, &guided_search::relative, &guided_search::start,
+  for (auto step : {&guided_search::promotion, &guided_search::relative, &guided_search::promise, &guided_search::start,
          &guided_search::move, &guided_search::random_point, &guided_search::combination,
          &guided_search::confirmation}) {
     if (auto out = (this->*step)())
@@ -180,6 +184,17 @@ guided_search::offer guided_search::relative() {
   return std::nullopt;
 }
 
+guided_search::offer guided_search::promise() {
+  for (const program_point& point : promises_) {
+    if (record_.is_broken(space_.key(point)))
+      continue;
+    if (auto out =
+          try_out(point, "", "Among the best guesses of its family: " + space_.describe(point) + "."))
+      return out;
+  }
+  return std::nullopt;
+}
+
 std::vector<program_point> guided_search::systematic_starts() const {
   std::vector<program_point> out;
   for (size_t p = 1; p < space_.partitions() && p <= partitions_among_starts; ++p)
@@ -193,6 +208,9 @@ std::vector<program_point> guided_search::systematic_starts() const {
 size_t guided_search::starts_wanted(size_t systematic) const {
   if (is_probing())
     return limits_.probe_starts;
+  // Families that say what to try have been asked; other cuts and families are moves like others.
+  if (!promises_.empty())
+    return 0;
   return limits_.starts == 0 ? 0 : std::max<size_t>(systematic + 1, limits_.starts);
 }
 

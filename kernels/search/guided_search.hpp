@@ -31,6 +31,8 @@ private:
   offer combination();
   offer promotion();
   offer relative();
+  /// What the families themselves would try next.
+  offer promise();
   offer start();
   offer move();
   offer random_point();
@@ -59,6 +61,7 @@ private:
   proposal_maker maker_;
   splitmix64 random_;
   std::vector<size_t> probe_places_;
+  std::vector<program_point> promises_;
   const tried_candidate* best_ = nullptr;
   /// Passed points, fastest first.
   std::vector<const tried_candidate*> passed_;

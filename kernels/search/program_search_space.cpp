@@ -71,6 +71,10 @@ std::vector<program_point> program_search_space::neighbours(const program_point&
     [&] { return programs_.neighbours(point); });
 }
 
+std::vector<program_point> program_search_space::promising() const {
+  return programs_.promising();
+}
+
 std::string program_search_space::describe(const program_point& point) const {
   return programs_.describe(point);
 }

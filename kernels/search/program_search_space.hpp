@@ -27,6 +27,7 @@ public:
   std::string key(const program_point& point) const override;
   std::optional<program_point> find(std::string_view key) const override;
   std::vector<program_point> neighbours(const program_point& point) const override;
+  std::vector<program_point> promising() const override;
   std::string describe(const program_point& point) const override;
   std::string difference(const program_point& from, const program_point& to) const override;
   result<generated_kernel> generate(const program_point& point) const override;

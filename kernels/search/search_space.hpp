@@ -29,6 +29,8 @@ public:
   virtual std::string key(const program_point& point) const = 0;
   virtual std::optional<program_point> find(std::string_view key) const = 0;
   virtual std::vector<program_point> neighbours(const program_point& point) const = 0;
+  /// Points to try right after the first, the best guess first; may be empty.
+  virtual std::vector<program_point> promising() const { return {}; }
   virtual std::string describe(const program_point& point) const = 0;
   virtual std::string difference(const program_point& from, const program_point& to) const = 0;
   virtual result<generated_kernel> generate(const program_point& point) const = 0;

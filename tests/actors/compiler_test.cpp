@@ -79,6 +79,24 @@ TEST_CASE_FIXTURE(one_compiler, "a candidate becomes units whose code is in the 
     std::filesystem::is_empty(run.context->jobs()), "the job's folder goes with the job");
 }
 
+TEST_CASE_FIXTURE(one_compiler, "code that the store has let go is made again") {
+  begin();
+  auto c = candidate();
+  auto first = compile(c);
+  advance(1s);
+  auto made = answer(first);
+  REQUIRE(made);
+  for (const auto& unit : made->units)
+    std::filesystem::remove(*run.context->blobs->path(unit.code));
+  auto again = compile(c);
+  advance(1s);
+  auto remade = answer(again);
+  REQUIRE(remade);
+  CHECK_FALSE(remade->cached);
+  CHECK(run.context->blobs->has(remade->units.at(0).code));
+  CHECK(children->requests.size() == 2);
+}
+
 TEST_CASE_FIXTURE(one_compiler, "what was compiled once is not compiled again") {
   begin();
   compile(candidate());

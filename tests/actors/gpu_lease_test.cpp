@@ -603,3 +603,66 @@ TEST_CASE_FIXTURE(
 TEST_SUITE_END();
 
 } // namespace
+
+namespace {
+
+struct growing_fixture : broker_fixture {
+  growing_lease_actor growing;
+
+  void start_growing() {
+    gpu_lease_config settings;
+    settings.table.gpus_may_come = true;
+    settings.policy = *policy_by_name("fifo");
+    settings.token_floors["n1/cuda:0"] = 700;
+    settings.gpus_max = 2;
+    settings.events = event_port{log.handle, start};
+    growing = spawn<gpu_lease>(std::move(settings));
+    broker = growing;
+    settle();
+  }
+  ~growing_fixture() { growing = nullptr; }
+
+  reply<device_joined> join(const std::string& name, const std::string& model = "h200") {
+    return ask<device_joined>(growing, device_join{name, model, "sm_90a", "n1", 0});
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(growing_fixture, "who asks before the first GPU has joined waits for it") {
+  start_growing();
+  auto holder = make_fake_holder(*this);
+  CHECK(answer(request(holder, 1)));
+  CHECK(waiting() == 1);
+  CHECK(answer(join("n1/cuda:0"))->gpu == 0);
+  CHECK(holder->grants.empty()); // It is absent until its executor reports.
+  auto executor = make_fake_gpu(*this);
+  CHECK(report(executor, device_state::up).applied);
+  REQUIRE(holder->grants.size() == 1);
+  CHECK_MESSAGE(holder->grants[0].what.granted.token > 700, "the floor that the log knows");
+}
+
+TEST_CASE_FIXTURE(growing_fixture, "a GPU that joins again keeps its number and its tokens") {
+  start_growing();
+  CHECK(answer(join("n1/cuda:0"))->gpu == 0);
+  CHECK(answer(join("n1/cuda:1"))->gpu == 1);
+  CHECK(answer(join("n1/cuda:0"))->gpu == 0);
+  CHECK(refusal(join("n1/cuda:0", "b200")).code == errc::invalid_input);
+  CHECK(refusal(join("n1/cuda:2")).code == errc::queue_full);
+}
+
+TEST_CASE_FIXTURE(
+  growing_fixture, "the holder on a lost machine hears which, as against a dead executor") {
+  start_growing();
+  answer(join("n1/cuda:0"));
+  auto holder = make_fake_holder(*this);
+  auto executor = make_fake_gpu(*this);
+  request(holder, 1);
+  report(executor, device_state::up);
+  REQUIRE(holder->grants.size() == 1);
+  self_of(executor.handle)
+    ->send_exit(executor.handle, to_error({errc::node_lost, "node 'n1': gone"}));
+  settle();
+  REQUIRE(holder->ended.size() == 1);
+  CHECK(holder->ended[0].reason == "node_lost: node 'n1': gone");
+}

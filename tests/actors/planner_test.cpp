@@ -230,6 +230,45 @@ TEST_CASE_FIXTURE(
   CHECK_MESSAGE(journal->count("attempt_finished") == 0, "its late summary is not counted");
 }
 
+TEST_CASE_FIXTURE(
+  planned, "the attempt of a worker whose machine is lost is given out again, and nothing failed") {
+  mind.attempt_budget = 1;
+  mind.infrastructure_retries = 0;
+  mind.infrastructure_in_row_max = 1;
+  begin();
+  auto a = make_fake_holder(*this), b = make_fake_holder(*this), c = make_fake_holder(*this);
+  auto work = assigned(request(a, "w-0"));
+  auto second = request(b, "w-1");
+  end(a.handle, caf::exit_reason::remote_link_unreachable);
+  auto again = assigned(second);
+  CHECK(journal->last("attempt_interrupted").attempt == to_string(work.id));
+  CHECK(journal->count("attempt_lost") == 0);
+  // So it is when its node sends it home.
+  auto third = request(c, "w-2");
+  self_of(b.handle)->send_exit(b.handle, to_error({errc::node_lost, "the node leaves"}));
+  settle();
+  assigned(third);
+  CHECK(journal->count("attempt_interrupted") == 2);
+  CHECK(again.id.ordinal == work.id.ordinal + 1);
+}
+
+TEST_CASE("an attempt has its verdict or is given up, never both") {
+  verdict_book book;
+  event verdict{.kind = "verdict", .attempt = "softmax/cuda/1"};
+  CHECK(book.decided(verdict));
+  REQUIRE(book.give_up("softmax/cuda/1"));
+  CHECK_FALSE(book.give_up("softmax/cuda/1"));
+  CHECK(book.is_given_up("softmax/cuda/1"));
+  CHECK_FALSE(book.decided(verdict));
+  event other{.kind = "verdict", .attempt = "softmax/cuda/2"};
+  CHECK_FALSE(book.give_up("softmax/cuda/2"));
+  CHECK_FALSE(book.decided(other));
+  event third{.kind = "verdict", .attempt = "softmax/cuda/3"};
+  CHECK(book.decided(third));
+  book.counted("softmax/cuda/3");
+  CHECK_FALSE(book.give_up("softmax/cuda/3"));
+}
+
 TEST_CASE_FIXTURE(planned, "a worker that dies while it waits is forgotten") {
   mind.attempt_budget = 1;
   begin();

@@ -1,4 +1,5 @@
 #include "actors/input_cases.hpp"
+#include "actors/judge.hpp"
 #include "actors/run_jobs.hpp"
 #include "actors/scorer.hpp"
 #include "tests/support/actor_fixture.hpp"
@@ -18,6 +19,7 @@ struct one_scorer : actor_fixture {
   small_run run;
   fake_journal journal = make_fake_journal(*this);
   fake_child_front children = make_fake_child_front(*this);
+  judge_actor comparer = spawn<gristmill::judge>(judge_config{run.context, children.handle});
   scorer_actor whom;
   child_manner manner;
 
@@ -30,7 +32,7 @@ struct one_scorer : actor_fixture {
   void begin() {
     scorer_config config;
     config.context = run.context;
-    config.child_front = children.handle;
+    config.judge = comparer;
     config.events = event_port{journal.handle, start};
     whom = spawn<scorer>(std::move(config));
     prepared_problem ready;
@@ -49,7 +51,8 @@ struct one_scorer : actor_fixture {
     out.candidate.hash = "c" + std::to_string(token);
     out.measured.token = token;
     out.measured.origin = time_origin::modelled;
-    out.measured.output_folder = (run.folder.path / ("outputs-" + std::to_string(token))).string();
+    out.measured.output_folder =
+      (run.context->jobs() / ("outputs-" + std::to_string(token))).string();
     std::filesystem::create_directories(out.measured.output_folder);
     for (auto uuid : {"even-4x8", "odd-3x5"}) {
       workload_measurement w;
@@ -207,6 +210,31 @@ TEST_CASE_FIXTURE(one_scorer, "a judge that dies, or whose lines do not hold, is
   CHECK(refusal(judge(what)).code == errc::child_failed);
   CHECK_FALSE(std::filesystem::exists(what.measured.output_folder));
   CHECK(journal->count("verdict") == 0);
+}
+
+TEST_CASE_FIXTURE(
+  one_scorer, "a folder that no runner of the run has made is neither read nor removed") {
+  begin();
+  auto what = about(attempt_kind::search, 4'000, 1);
+  for (const auto& folder : {run.folder.path / "elsewhere", run.context->jobs() / "a" / "b",
+         run.context->jobs() / "..", run.context->jobs() / ""}) {
+    CAPTURE(folder);
+    std::filesystem::create_directories(folder);
+    what.measured.output_folder = folder.string();
+    what.measured.token += 1;
+    CHECK(refusal(judge(what)).code == errc::invalid_input);
+    CHECK(std::filesystem::exists(folder));
+  }
+  CHECK(children->requests.empty());
+}
+
+TEST_CASE_FIXTURE(one_scorer, "a judge that is ended ends its child and answers") {
+  begin();
+  children->script = [](const child_request&) { return std::nullopt; };
+  auto asked = judge(about(attempt_kind::search, 4'000, 1));
+  end(comparer);
+  CHECK(refusal(asked).code == errc::shutting_down);
+  CHECK(children->cancelled.size() == 1);
 }
 
 TEST_CASE_FIXTURE(one_scorer, "what no runner ended is not judged by a child") {
@@ -474,7 +502,7 @@ TEST_CASE_FIXTURE(promoting, "a promotion without blocks to read is the house's 
 TEST_CASE_FIXTURE(promoting, "a restored scorer knows the incumbent and how many were tried") {
   scorer_config config;
   config.context = run.context;
-  config.child_front = children.handle;
+  config.judge = comparer;
   config.events = event_port{journal.handle, start};
   config.best.of({"softmax", "cuda", 9}) = {candidate("restored"), 3'000, 12};
   whom = spawn<scorer>(std::move(config));

@@ -141,6 +141,53 @@ struct some_child_front final : member_of_run<child_front_actor::base> {
   }
 };
 
+/// Where the fake hub sends workers, and what it was asked.
+struct hub_memory {
+  std::vector<uint32_t> asked;
+  /// Answers for the next ones; withheld while it is empty and `hold` is set.
+  std::vector<caf::strong_actor_ptr> places;
+  bool hold = false;
+  std::vector<caf::typed_response_promise<caf::strong_actor_ptr>> open;
+};
+
+struct some_hub final : member_of_run<cluster_hub_actor::base> {
+  some_hub(
+    caf::actor_config& config, std::shared_ptr<run_memory> memory, std::shared_ptr<hub_memory> hub)
+    : member_of_run(config, std::move(memory), "cluster_hub"), hub_(std::move(hub)) {}
+  behavior_type make_behavior() override {
+    return {[](const cluster_hello&) { return cluster_greeting{}; },
+      [](const node_offer&, const caf::strong_actor_ptr&, const caf::strong_actor_ptr&) {},
+      [](const node_ready&) {}, [](const node_answer&) {},
+      [](const worker_started&, const caf::strong_actor_ptr&) {},
+      [](const blobs_offered&, const caf::strong_actor_ptr&) { return blobs_fetched{}; },
+      [](const node_leaving&) {},
+      [this](
+        const place_worker& what, const worker_peers& peers) -> caf::result<caf::strong_actor_ptr> {
+        hub_->asked.push_back(what.index);
+        auto self = caf::actor_cast<caf::strong_actor_ptr>(this);
+        CHECK(peers.compiler == self);
+        CHECK(peers.oracle == self);
+        CHECK(peers.planner == memory_->last["planner"]);
+        auto reply = make_response_promise<caf::strong_actor_ptr>();
+        if (hub_->hold) {
+          hub_->open.push_back(reply);
+        } else if (hub_->places.empty()) {
+          reply.deliver(caf::strong_actor_ptr{});
+        } else {
+          reply.deliver(hub_->places.front());
+          hub_->places.erase(hub_->places.begin());
+        }
+        return reply;
+      },
+      [](const compile_request&) { return compiled_candidate{}; },
+      [](const prepare_request&) { return prepared_problem{}; }, [](const draw_over&) {},
+      [](const judge_request&) { return evaluation{}; },
+      [](const cluster_query&) { return cluster_snapshot{}; },
+      [](const cluster_command&) { return cluster_ack{}; }, [](const tick&) {}};
+  }
+  std::shared_ptr<hub_memory> hub_;
+};
+
 struct whole_run : actor_fixture {
   std::shared_ptr<run_memory> memory = std::make_shared<run_memory>();
   fake_journal journal = make_fake_journal(*this);
@@ -417,4 +464,87 @@ TEST_CASE_FIXTURE(whole_run, "a supervisor that is killed takes everybody along 
   CHECK_FALSE(ends->at(0).clean);
   CHECK(memory->ended.size() == memory->made.size());
   CHECK_FALSE(alive(journal.handle));
+}
+
+namespace {
+
+struct run_of_many : whole_run {
+  std::shared_ptr<hub_memory> hub = std::make_shared<hub_memory>();
+
+  run_of_many() {
+    config.make.compiler = nullptr;
+    config.make.oracle = nullptr;
+    config.make.cluster = [m = memory, h = hub](caf::actor_system& system, const run_peers&) {
+      return system.spawn<some_hub>(m, h);
+    };
+    config.workers = 1;
+  }
+  ~run_of_many() {
+    hub->places.clear();
+    hub->open.clear();
+  }
+
+  caf::strong_actor_ptr worker_elsewhere(const std::string& who) {
+    auto made = spawn<some_worker>(memory, who);
+    return caf::actor_cast<caf::strong_actor_ptr>(made);
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(run_of_many, "a worker lives where the hub says, and here when it says nothing") {
+  config.workers = 2;
+  hub->places = {worker_elsewhere("far")};
+  begin();
+  CHECK(hub->asked == std::vector<uint32_t>{0, 1});
+  CHECK(memory->started_worker == 2);
+  CHECK(memory->made["far"] == 1);
+  CHECK(memory->made.count("worker-0") == 0);
+  CHECK(memory->made.count("proposer-0") == 0);
+  CHECK(memory->made["worker-1"] == 1);
+  CHECK(memory->made["proposer-1"] == 1);
+  tell(whom, run_ended{"done", true});
+  check_end("done", true);
+  CHECK(place("far") < place("planner"));
+  CHECK(place("scorer") < place("cluster_hub"));
+  CHECK(place("cluster_hub") < place("gpu_lease"));
+}
+
+TEST_CASE_FIXTURE(
+  run_of_many, "a worker that is lost with its machine is placed anew, which is no death") {
+  config.restarts_max = 0;
+  auto far = worker_elsewhere("far-0");
+  hub->places = {far};
+  begin();
+  for (int i = 1; i < 4; ++i) {
+    auto next = worker_elsewhere("far-" + std::to_string(i));
+    hub->places = {next};
+    caf::anon_send_exit(far, caf::exit_reason::remote_link_unreachable);
+    settle();
+    advance(config.back_off_first);
+    far = next;
+  }
+  CHECK(hub->asked.size() == 4);
+  CHECK(memory->started_worker == 4);
+  CHECK(ends->empty());
+  CHECK(journal->count("actor_died") == 0);
+  // One that fails by itself is another matter.
+  caf::anon_send_exit(far, caf::exit_reason::unhandled_exception);
+  settle();
+  check_end("worker-0 died", false);
+}
+
+TEST_CASE_FIXTURE(run_of_many, "a worker that comes while the run ends is sent home") {
+  hub->hold = true;
+  memory->stubborn = "planner"; // Holds the end up.
+  begin();
+  auto far = worker_elsewhere("far");
+  tell(whom, run_ended{"done", true});
+  REQUIRE(hub->open.size() == 1);
+  hub->open[0].deliver(far);
+  settle();
+  CHECK_FALSE(alive(far));
+  CHECK(memory->started_worker == 0);
+  advance(20s);
+  CHECK(ends->size() == 1);
 }

@@ -186,6 +186,31 @@ TEST_CASE("a value of the wrong kind, or out of range, is told with its flag") {
     {{"lease", "--cap", "soon", "--", "true"}, {"--cap", "soon"}}});
 }
 
+TEST_CASE("a node says before it connects what is wrong with its flags") {
+  const auto with = [](std::vector<std::string> flags) {
+    std::vector<std::string> all{"node", "--join", "127.0.0.1:1", "--state", "state"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  };
+  refuse_all({{{"node"}, {"--join"}}, {{"node", "--join", "here"}, {"--join", "here"}},
+    {{"node", "--join", "127.0.0.1:0"}, {"--join"}},
+    {{"node", "--join", "192.0.2.1:4100"}, {"--tls"}}, {with({"--gpu", "x"}), {"--gpu", "--gpus"}},
+    {with({"--gpus", "mock:h20"}), {"--gpus", "h200"}},
+    {with({"--gpus", "mock:h200:65"}), {"--gpus", "64"}},
+    {with({"--name", "a b"}), {"--name", "a b"}},
+    {with({"--name", std::string(65, 'n')}), {"--name", "64"}},
+    {with({"--compile-slots", "many"}), {"--compile-slots", "many"}},
+    {with({"--workers", "-1"}), {"--workers"}},
+    {with({"--compile-slots", "0", "--workers", "0"}), {"nothing", "--gpus"}},
+    {with({"--toolchain", "clan"}), {"--toolchain", "clang"}},
+    {with({"--compile-slots", "1", "--workers", "1", "--cache-max", "1MiB"}),
+      {"--cache-max", "8GiB"}},
+    {with({"--heartbeat", "often"}), {"--heartbeat", "often"}},
+    {with({"--node-timeout", "0s"}), {"--node-timeout"}},
+    {{"node", "--join", "127.0.0.1:1", "--compile-slots", "0", "--workers", "1", "--state", "text"},
+      {"--state", "text"}}});
+}
+
 TEST_CASE("an unknown name is told with the nearest one") {
   refuse_all({{{"run", "softmaks"}, {"softmaks", "softmax"}},
     {{"run", "--gpus", "mock:h20"}, {"h20", "h200"}}, {{"run", "--gpus", "mocks:h200"}, {"mocks"}},

@@ -94,6 +94,33 @@ TEST_CASE("after the deadline no mode begins, and a workload without a time has 
   CHECK(done.err.find("no mode was timed") != std::string::npos);
 }
 
+TEST_CASE("a table is extended in its place, and what was timed is not measured again") {
+  const work_folder here;
+  std::ofstream(here.folder / "rates.json")
+    << R"({"status": "timed", "rates": {"bytes_per_second": 1e12, "macs_per_second": {"fp32": 1e13}}})";
+  const auto rates = (here.folder / "rates.json").string();
+  const auto measure = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"baseline", "softmax", "--gpus", "cpu", "--python", here.python(),
+                                  "--rates", rates, "-o", here.out()});
+    return ended(flags);
+  };
+  const auto first = measure({"--modes", "eager"});
+  CHECK_MESSAGE(first.code == 0, first.err);
+  const auto second = measure({"--modes", "eager,compile", "--extend", here.out()});
+  CHECK_MESSAGE(second.code == 0, second.err);
+  CHECK(second.err.find(" eager: ") == std::string::npos);
+  CHECK(second.err.find(" compile: 5000.00 us") != std::string::npos);
+  std::ifstream in(here.out());
+  const auto table = nlohmann::json::parse(in);
+  for (const auto& row : table["problems"]["softmax"]["workloads"]) {
+    CHECK(row["baseline"]["winner"] == "compile");
+    CHECK(row["baseline"]["modes"].size() == 2);
+  }
+  const auto other = measure({"--samples", "20", "--extend", here.out()});
+  CHECK(other.code == 2);
+  CHECK(other.err.find("provenance.samples") != std::string::npos);
+}
+
 TEST_CASE("what cannot be measured is refused with the nearest valid choice") {
   const work_folder here;
   const auto refusal = [&](std::vector<std::string> flags) {
@@ -109,6 +136,8 @@ TEST_CASE("what cannot be measured is refused with the nearest valid choice") {
   CHECK(refusal({"rmsnorm", "--gpus", "cpu", "--modes", "compiel"}).find("`compile`")
     != std::string::npos);
   CHECK(refusal({"rmsnrm", "--gpus", "cpu"}).find("rmsnorm") != std::string::npos);
+  CHECK(refusal({"rmsnorm", "--gpus", "cpu", "--extend", "x.json"}).find("needs --rates")
+    != std::string::npos);
   CHECK(refusal({"--gpus", "cpu"}).find("no problem given") != std::string::npos);
   CHECK(refusal({"rmsnorm", "--gpus", "cpu", "--roofline"}).find("takes no problems")
     != std::string::npos);

@@ -429,6 +429,48 @@ TEST_CASE_FIXTURE(worker_fixture, "what failed on our side has no verdict") {
   CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
 }
 
+TEST_CASE_FIXTURE(worker_fixture, "the loss of a machine is no repeat, however it is told") {
+  limits.repeats_max = 0;
+  reach(attempt_state::measuring);
+  uint64_t request = 1;
+  for (int i = 0; i < 6; ++i) {
+    auto token = 11 + static_cast<uint64_t>(i);
+    if (i % 2 == 0)
+      step(lease_ended{request, token, "node_lost: node 'n1': it cannot be reached"});
+    else
+      step(step_failed{id(), {errc::node_lost, "node 'n1'"}, attempt_state::measuring, token});
+    REQUIRE(mind.state() == attempt_state::waiting_lease);
+    request = said<lease_request>().request;
+    step(granted(request, token + 1));
+    REQUIRE(mind.state() == attempt_state::measuring);
+  }
+  step(measured(17));
+  REQUIRE(mind.state() == attempt_state::judging);
+  // The outputs were on a machine that is gone.
+  step(step_failed{id(), {errc::node_lost, "its outputs are gone"}, attempt_state::judging, 0});
+  CHECK(mind.state() == attempt_state::waiting_lease);
+  CHECK(summaries.empty());
+}
+
+TEST_CASE_FIXTURE(worker_fixture, "a GPU that is taken out of service is a repeat, as before") {
+  limits.repeats_max = 0;
+  reach(attempt_state::measuring);
+  step(lease_ended{1, 11, "node_lost: the runner under token 11 cannot be ended"});
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
+}
+
+TEST_CASE_FIXTURE(
+  worker_fixture, "a candidate under which one machine after the other is lost is given up") {
+  limits.losses_max = 2;
+  reach(attempt_state::measuring);
+  for (uint64_t i = 0; i < 2; ++i) {
+    step(lease_ended{1 + i, 11 + i, "node_lost: node 'n1': gone"});
+    step(granted(2 + i, 12 + i));
+  }
+  step(lease_ended{3, 13, "node_lost: node 'n1': gone"});
+  CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
+}
+
 TEST_CASE_FIXTURE(worker_fixture, "answers that are not awaited change nothing, in any state") {
   const std::vector<attempt_event> answers = {proposed(), claimed(), compiled(), measured(),
     judged(), summary_stored{id()}, lease_ended{1, 0, "x"}, lease_ended{9, 9, "x"}};

@@ -56,3 +56,30 @@ TEST_CASE("counts and durations are bounded") {
          "mock:h200:4096,mock:l4", "mock:h200:2x"})
     CHECK_FALSE(refusal(text).empty());
 }
+
+TEST_CASE("devices of nodes stand alone and have no number") {
+  const std::vector<std::string> models{"h200", "l4"};
+  auto mock = parse_run_devices("nodes:mock:h200", models);
+  REQUIRE(mock);
+  REQUIRE(mock->size() == 1);
+  CHECK(mock->front().from_nodes);
+  CHECK(mock->front().count == 0);
+  CHECK(mock->front().model == "h200");
+  auto real = parse_run_devices("nodes:cuda:h200", models);
+  REQUIRE(real);
+  CHECK(real->front().what == device_group::kind::cuda);
+  CHECK(real->front().model == "h200");
+  auto sleep = parse_run_devices("nodes:sleep:100ms", models);
+  REQUIRE(sleep);
+  CHECK(sleep->front().sleep_ns == 100'000'000);
+  for (const char* bad : {"nodes:", "nodes:mock", "nodes:mock:h200:2", "nodes:mock:h20",
+         "nodes:cuda:0", "nodes:nodes:mock:h200", "nodes:mock:h200,mock:h200",
+         "mock:h200,nodes:mock:h200", "nodes:sleep:fast"}) {
+    auto refused = parse_run_devices(bad, models);
+    CHECK_MESSAGE(!refused, bad);
+    if (!refused)
+      CHECK(refused.error().code == errc::invalid_input);
+  }
+  CHECK_FALSE(parse_devices("nodes:mock:h200", models));
+  CHECK(*parse_run_devices("mock:h200:2", models) == *parse_devices("mock:h200:2", models));
+}

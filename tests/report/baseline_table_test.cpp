@@ -139,6 +139,86 @@ TEST_CASE("times of two machines do not come into one table") {
   CHECK(table.find("rmsnorm", "u1")->winner == "eager");
 }
 
+namespace {
+
+/// What stands in the provenance of every table of the verb.
+bounds_table full_base() {
+  auto out = base();
+  out.provenance = {{"scripts_sha256", "12ab"}, {"flush", "official"}, {"samples", "50"},
+    {"seed", "0"}, {"rates", "copy 4.2 TB/s"}};
+  return out;
+}
+
+/// A table with eager timed and compile left out, and another problem beside it.
+bounds_table earlier_table() {
+  baseline_table table(rates,
+    {{"rmsnorm", "normalisation", "u1", {2'000'000, 0, {}}},
+      {"softmax", "softmax", "u2", {1'000'000, 0, {}}}});
+  REQUIRE(table.add("rmsnorm", "u1", answer(timed(9000), "eager")));
+  REQUIRE(table.add("softmax", "u2", answer(timed(3000), "eager")));
+  table.leave_out("rmsnorm", "u1", "compile", "not measured: the deadline was over");
+  const auto made = table.table(full_base());
+  REQUIRE(made);
+  return *made;
+}
+
+} // namespace
+
+TEST_CASE("a table is extended by modes that it lacks, and keeps what it has") {
+  auto table = small_table();
+  REQUIRE(table.extend(earlier_table(), full_base().provenance));
+  CHECK(table.is_timed("rmsnorm", "u1", "eager"));
+  CHECK_FALSE(table.is_timed("rmsnorm", "u1", "compile"));
+  CHECK_FALSE(table.is_timed("rmsnorm", "u1", "graph"));
+  REQUIRE(table.add("rmsnorm", "u1", answer(timed(4000), "compile")));
+  const auto made = table.table(full_base());
+  REQUIRE(made);
+  const auto* record = made->find_baseline("rmsnorm", "u1");
+  REQUIRE(record != nullptr);
+  CHECK(record->winner == "compile");
+  // In the place of the one without a time.
+  REQUIRE(record->modes.size() == 2);
+  CHECK(record->modes[0].name == "eager");
+  CHECK(record->modes[1].reason.empty());
+  // A problem that was not asked for stays as it was.
+  CHECK(*made->find("softmax", "u2") == *earlier_table().find("softmax", "u2"));
+  CHECK(made->find_baseline("softmax", "u2")->winner == "eager");
+  CHECK(made->order == std::vector<std::string>{"rmsnorm", "softmax"});
+  CHECK(made->t_sol_method.find("as in the table of 2026-12-01") != std::string::npos);
+  // What is written can be read and extended again.
+  const auto again = parse_bounds(to_json(*made), "again.json");
+  REQUIRE_MESSAGE(again, (again ? "" : again.error().what));
+  CHECK(small_table().extend(*again, full_base().provenance));
+}
+
+TEST_CASE("a table of another protocol or machine is not extended, and the field is named") {
+  for (const char* field : {"scripts_sha256", "flush", "samples", "seed", "rates"}) {
+    CAPTURE(field);
+    auto changed = full_base().provenance;
+    for (auto& [name, words] : changed)
+      if (name == field)
+        words = "another";
+    auto table = small_table();
+    const auto refused = table.extend(earlier_table(), changed);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().what.find(std::string("provenance.") + field) != std::string::npos);
+    CHECK(refused.error().what.find("another") != std::string::npos);
+    auto lacking = earlier_table();
+    std::erase_if(lacking.provenance, [&](const auto& each) { return each.first == field; });
+    const auto unknown = table.extend(lacking, full_base().provenance);
+    REQUIRE_FALSE(unknown);
+    CHECK(unknown.error().what.find(std::string("provenance.") + field + ": missing")
+      != std::string::npos);
+  }
+  auto table = small_table();
+  REQUIRE(table.extend(earlier_table(), full_base().provenance));
+  auto newer = timed(4000);
+  newer["before"]["driver"] = "590.1";
+  const auto refused = table.add("rmsnorm", "u1", answer(newer, "compile"));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("driver: 590.1 here, 580.159.04 there") != std::string::npos);
+}
+
 TEST_CASE("an answer with times that cannot be is refused with its field") {
   for (const char* key : {"median", "min", "max", "samples"}) {
     auto wrong = timed(100);

@@ -15,6 +15,15 @@ uint64_t aligned(uint64_t value, uint64_t align) {
 
 } // namespace
 
+namespace {
+
+bool loads_or_stores(const operation& o) {
+  const uint8_t access = o.traits & trait_access;
+  return access == trait_load || access == trait_store;
+}
+
+} // namespace
+
 void assembler::assemble(const function_syntax& entry) {
   out_.info.name = entry.name;
   out_.info.line = entry.line;
@@ -31,7 +40,25 @@ void assembler::assemble(const function_syntax& entry) {
   for (operation& op : out_.operations) {
     op.list = out_.lists.data() + op.list_first;
     out_.uses_tensor_memory = out_.uses_tensor_memory || op.run == tensor_allocate;
+    op.access = loads_or_stores(op) ? ++out_.accesses : 0;
   }
+  find_straight_runs();
+}
+
+void assembler::find_straight_runs() {
+  const size_t size = out_.operations.size();
+  out_.straight_ends.resize(size);
+  out_.visible_before.assign(size + 1, 0);
+  for (size_t i = 0; i < size; ++i)
+    out_.visible_before[i + 1] = out_.visible_before[i] + (out_.operations[i].hidden ? 0 : 1);
+  // Who reads the clock has to find the steps up to itself counted.
+  const auto is_straight = [&](size_t i) {
+    return out_.operations[i].kind == flow::straight && out_.operations[i].run != read_clock;
+  };
+  for (size_t i = size; i-- > 0;)
+    out_.straight_ends[i] = static_cast<uint32_t>(!is_straight(i) ? i
+        : i + 1 < size && is_straight(i + 1)                      ? out_.straight_ends[i + 1]
+                                                                  : i + 1);
 }
 
 void assembler::run_frame() {

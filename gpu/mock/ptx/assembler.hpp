@@ -109,6 +109,7 @@ private:
   };
 
   void run_frame();
+  void find_straight_runs();
   void open_frame(const function_syntax& f);
   void declare_variables(frame& f);
   void place_shared(const variable& v, place& p);

@@ -62,6 +62,42 @@ void need_same_block(
       fmt::format("the mbarrier of a {} is in another block than its target", what), lane);
 }
 
+/// All lanes copy in full, inside shared memory and one buffer. False where that is not so, and
+/// nothing is done yet.
+bool copy_together(
+  warp& w, const operation& o, const uint64_t* to, const uint64_t* from, uint64_t offset) {
+  if (w.active != all_lanes || (o.mode & 6) != 0 || w.block->watch)
+    return false;
+  const uint32_t bytes = o.bytes;
+  uint64_t addresses[warp_lanes];
+  uint64_t low_from = UINT64_MAX, high_from = 0, high_to = 0, bits = 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    addresses[l] = from[l] + offset;
+    low_from = std::min(low_from, addresses[l]);
+    high_from = std::max(high_from, addresses[l]);
+    high_to = std::max(high_to, to[l]);
+    bits |= addresses[l] | to[l];
+  }
+  if ((bits & (bytes - 1)) != 0 || high_to + bytes > w.block->shared_bytes)
+    return false;
+  if (high_from + bytes < low_from)
+    return false;
+  const uint8_t* const host = find_global(w, o, low_from, high_from + bytes - low_from, false);
+  if (!host)
+    return false;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    uint8_t* const target = w.block->shared + to[l];
+    const uint8_t* const source = host + (addresses[l] - low_from);
+    if (bytes == 16)
+      std::memcpy(target, source, 16);
+    else
+      std::memcpy(target, source, bytes);
+  }
+  ++*w.block->changes;
+  count_global(w, o, addresses, bytes, false, (o.mode & 1) == 0);
+  return true;
+}
+
 /// cp.async: a shared address + imm, b global address + `target`, `bytes` to copy; c (when `mode`
 /// bit 1 is set) bytes to read, the rest are zeros; bit 0: not through L1; r with bit 2: ignore.
 void copy_async(lane_state& s, const operation& o) {
@@ -72,6 +108,8 @@ void copy_async(lane_state& s, const operation& o) {
   const auto* b = lane_values<uint64_t>(w, o.b);
   const auto offset = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(o.target)));
   const uint32_t bytes = o.bytes;
+  if (copy_together(w, o, to, b, offset))
+    return;
   uint32_t reading = 0;
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     from[l] = b[l] + offset;
@@ -174,12 +212,19 @@ void mbarrier_test(lane_state& s, const operation& o) {
   uint64_t address[warp_lanes];
   addresses_of(w, o, address);
   uint32_t complete = 0;
+  // Mostly all lanes look at one.
+  mbarrier* last = nullptr;
+  uint64_t last_address = 0;
   for (uint32_t l = 0; l < warp_lanes; ++l) {
     if (!is_active(w, l))
       continue;
     if ((address[l] & UINT32_MAX) > shared_offset_mask)
       raise(fault_kind::trap, "a wait for an mbarrier of another block", l);
-    mbarrier& m = find_mbarrier(w, address[l], l);
+    if (!last || last_address != address[l]) {
+      last = &find_mbarrier(w, address[l], l);
+      last_address = address[l];
+    }
+    mbarrier& m = *last;
     const bool done = o.mode == 1 ? m.phase != lane_values<uint64_t>(w, o.b)[l]
                                   : (m.phase & 1) != (lane_values<uint32_t>(w, o.b)[l] & 1);
     complete |= static_cast<uint32_t>(done) << l;

@@ -96,6 +96,16 @@ T updated(T old, T b, T c) {
 
 /// Lanes that go to one address are served one after the other.
 uint32_t most_on_one_address(uint32_t active, const uint64_t* addresses) {
+  const uint64_t first = addresses[first_lane(active)];
+  uint32_t words[warp_lanes];
+  bool near = true;
+  for (uint32_t l = 0; l < warp_lanes; ++l) {
+    const uint64_t from_first = addresses[l] - first + (1U << 30);
+    words[l] = static_cast<uint32_t>(from_first);
+    near = near && (!(active >> l & 1) || from_first >> 31 == 0);
+  }
+  if (near)
+    return lanes().most_equal(active, words);
   uint64_t sorted[warp_lanes];
   uint32_t count = 0;
   for (uint32_t l = 0; l < warp_lanes; ++l)

@@ -266,6 +266,50 @@ arrival arrive_at_barrier(warp& w, const operation& o, uint32_t active) {
   return arrival::stops;
 }
 
+/// Executes [w.pc, end), all straight, in which no lanes join. Counted as a whole.
+void run_straight(warp& w, const operation* code, uint32_t end) {
+  straight_counts* const counted = w.block->straight->data();
+  const uint32_t first = w.pc;
+  const uint32_t running = w.running;
+  const auto count = [&](uint32_t behind) {
+    const uint64_t lanes = lanes_in(running);
+    ++counted[first].instructions;
+    --counted[behind].instructions;
+    counted[first].lanes += lanes;
+    counted[behind].lanes -= lanes;
+    const std::vector<uint32_t>& visible = w.block->code->visible_before;
+    w.steps += visible[behind] - visible[first];
+  };
+  const uint32_t* const predicates = w.predicates;
+  try {
+    for (uint32_t i = first; i != end; ++i) {
+      const operation& o = code[i];
+      w.pc = i;
+      if (o.guard < 0) {
+        w.active = running;
+        o.run(w, o);
+        continue;
+      }
+      const uint32_t active =
+        running & (o.guard_negated ? ~predicates[o.guard] : predicates[o.guard]);
+      if (const uint32_t idle = running & ~active; idle != 0) {
+        const uint64_t lanes = lanes_in(idle);
+        counted[i].lanes -= lanes;
+        counted[i + 1].lanes += lanes;
+        if (active == 0)
+          continue;
+      }
+      w.active = active;
+      o.run(w, o);
+    }
+  } catch (const fault_signal&) {
+    count(w.pc + 1);
+    throw;
+  }
+  count(end);
+  w.pc = end;
+}
+
 /// What a loop over operations does besides executing them.
 enum class beside : uint8_t { nothing, timing, watching };
 
@@ -275,10 +319,20 @@ void run(warp& w, uint64_t budget) {
   constexpr bool Watching = Beside == beside::watching;
   const operation* const code = w.block->code->operations.data();
   operation_counts* const counted = w.block->operations->data();
+  const uint32_t* const straight_ends = w.block->code->straight_ends.data();
   while (budget-- > 0) {
     if (w.pc >= w.lowest) {
       set_aside(w, w.pc, w.running, false);
       choose(w);
+    }
+    if constexpr (Beside == beside::nothing) {
+      const uint32_t ahead = std::min(straight_ends[w.pc], w.lowest) - w.pc;
+      const auto end = w.pc + static_cast<uint32_t>(std::min<uint64_t>(ahead, budget + 1));
+      if (end > w.pc) {
+        budget -= end - w.pc - 1;
+        run_straight(w, code, end);
+        continue;
+      }
     }
     const operation& o = code[w.pc];
     if (o.kind >= flow::warp_sync && !w.groups.empty())

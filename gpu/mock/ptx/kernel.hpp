@@ -97,6 +97,13 @@ struct kernel {
   std::vector<uint32_t> lists;
   std::vector<source_line> sources;
 
+  /// For each operation where the run of `flow::straight` ones ends that it is in, itself where it
+  /// is none; and how many before it are not hidden (one more than there are operations).
+  std::vector<uint32_t> straight_ends;
+  std::vector<uint32_t> visible_before;
+  /// Loads and stores: numbers of `operation::access`.
+  uint32_t accesses = 0;
+
   /// What each operation reads and writes, for liveness and timing: `touched[first, first + reads)`
   /// are read, the next `writes` are written. Register numbers, predicates with their mark.
   struct operands {

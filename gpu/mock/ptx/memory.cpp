@@ -292,6 +292,133 @@ void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, b
   w.block->watch->lanes_access(w, o, as_given, bytes, write, places);
 }
 
+namespace {
+
+/// Pauses between two attempts to remember what is never the same twice.
+constexpr uint32_t pause_max = 256;
+
+/// Whether an access like it may be remembered, and where it went: not where caches look at each
+/// sector, nor where somebody wants to know what was written.
+bool find_range(warp& w, const operation& o, space where, uint64_t low, uint64_t high, bool write,
+  access_memo& m) {
+  m.in_shared = where == space::shared;
+  m.in_local = where == space::local;
+  m.lane_stride = 0;
+  if (m.in_local) {
+    m.origin = o.where == space::generic ? local_window : 0;
+    m.base = nullptr;
+    m.room = m.lane_stride = w.block->local_bytes;
+  } else if (m.in_shared) {
+    m.origin = o.where == space::generic ? shared_window : 0;
+    m.base = nullptr;
+    m.room = w.block->shared_bytes;
+  } else {
+    const region* r = find_region(w, o, low, high);
+    if (!r || (write && r->written))
+      return false;
+    m.origin = r->device;
+    m.base = r->host;
+    m.room = r->bytes;
+  }
+  return low >= m.origin && high - m.origin <= m.room && high >= low;
+}
+
+/// Fills in all but the counts. False where nothing can be said about the next access.
+bool describe_access(warp& w, const operation& o, space where, const uint64_t* addresses,
+  uint32_t bytes, bool write, host_access::layout shape, access_memo& m) {
+  uint64_t low = addresses[0];
+  uint64_t high = addresses[0];
+  for (uint32_t l = 1; l < warp_lanes; ++l) {
+    low = std::min(low, addresses[l]);
+    high = std::max(high, addresses[l]);
+  }
+  if (!find_range(w, o, where, low, high + bytes, write, m))
+    return false;
+  const uint64_t span = high + bytes - low;
+  m.first = m.origin + (addresses[0] - low);
+  m.room = m.room - span + 1;
+  m.shape = shape;
+  m.bytes = bytes;
+  m.length = shape == host_access::uniform ? bytes : uint64_t{warp_lanes} * bytes;
+  m.memory = static_cast<uint8_t>(memory_index(o, where));
+  const bool moved = o.where == space::generic && where != space::global;
+  m.moved = moved ? (m.in_shared ? 1 : 2) : 0;
+  const bool sectors = o.where == space::global || (o.where == space::generic && !moved);
+  m.is_row = sectors && shape != host_access::scattered;
+  // Sectors of scattered lanes depend on where in a line the first one is, banks of narrow ones on
+  // where in a word.
+  m.low_bits_mask = alignment(bytes) - 1;
+  if (shape == host_access::scattered)
+    m.low_bits_mask |= m.in_local ? 0 : m.in_shared ? 3 : 127;
+  m.low_bits = addresses[0] & m.low_bits_mask;
+  if (o.address_bytes == 8) {
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      m.distance[l] = addresses[l] - addresses[0];
+  } else {
+    auto* narrow = reinterpret_cast<uint32_t*>(m.distance);
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      narrow[l] = static_cast<uint32_t>(addresses[l] - addresses[0]);
+  }
+  return true;
+}
+
+bool is_worth_remembering(access_memo& m) {
+  if (m.pause > 0) {
+    --m.pause;
+    return false;
+  }
+  const bool useless = m.known && m.hits == m.hits_before;
+  m.next_pause = useless ? std::min(pause_max, 2 * m.next_pause + 1) : 0;
+  m.pause = m.next_pause;
+  return true;
+}
+
+} // namespace
+
+void add_remembered(access_memo& m, operation_counts& n) {
+  auto& there = n.memory[m.memory];
+  there.bytes += m.hits * warp_lanes * m.bytes;
+  there.sectors += m.hits * m.sectors + m.row_sectors;
+  there.wavefronts += m.hits * m.wavefronts + m.row_lines;
+  if (m.moved != 0) {
+    n.moved[m.moved - 1].instructions += m.hits;
+    n.moved[m.moved - 1].lanes += m.hits * warp_lanes;
+  }
+  m.hits = m.row_sectors = m.row_lines = 0;
+}
+
+void look_at_access(
+  lane_state& s, const operation& o, uint32_t bytes, bool write, host_access& out) {
+  warp& w = as_warp(s);
+  uint64_t addresses[warp_lanes];
+  addresses_of(w, o, addresses);
+  access_memo* const m = s.accesses && s.active == all_lanes && o.access != 0
+    ? &s.accesses[o.access]
+    : nullptr;
+  space where = o.where == space::parameter || o.where == space::constant ? space::global : o.where;
+  if (where == space::generic)
+    where = space_of(addresses[0]);
+  if (!m || (where == space::global && w.block->l2)
+    || !is_worth_remembering(*m)) {
+    resolve(w, o, addresses, bytes, write, false, out);
+    return;
+  }
+  operation_counts& n = counts_of(w, o);
+  add_remembered(*m, n);
+  m->known = false;
+  uint64_t as_given[warp_lanes];
+  std::copy_n(addresses, warp_lanes, as_given);
+  const auto before = n.memory[memory_index(o, where)];
+  resolve(w, o, addresses, bytes, write, false, out);
+  if (!describe_access(w, o, where, as_given, bytes, write, out.shape, *m))
+    return;
+  const auto& after = n.memory[m->memory];
+  m->sectors = m->is_row ? 0 : after.sectors - before.sectors;
+  m->wavefronts = m->is_row ? 0 : after.wavefronts - before.wavefronts;
+  m->hits_before = m->hits;
+  m->known = true;
+}
+
 uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write) {
   const region* r = find_region(w, o, address, address + bytes);
   if (r && write && r->writable)
@@ -358,12 +485,32 @@ uint8_t* need_cluster(
   return found;
 }
 
+/// Whether each of these lanes has banks of its own, so that all are served at once.
+static bool fill_all_banks(
+  uint32_t active, const uint64_t* addresses, uint32_t count, uint32_t words) {
+  uint32_t banks = 0;
+  for (uint32_t l = 0; l < count; ++l)
+    banks |= uint32_t{1} << (addresses[l] / 4 & 31 & ~(words - 1));
+  const uint32_t part = count == warp_lanes ? all_lanes : (1U << count) - 1;
+  return (active & part) == part && lanes_in(banks) == count;
+}
+
 uint32_t bank_wavefronts(uint32_t active, const uint64_t* addresses, uint32_t bytes) {
   const uint32_t words = std::max(1U, bytes / 4);
+  if (words == 1) {
+    uint32_t narrow[warp_lanes];
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      narrow[l] = static_cast<uint32_t>(addresses[l] & UINT32_MAX) / 4;
+    return active == 0 ? 0 : lanes().most_in_a_bank(active, narrow);
+  }
   // A wide access is served in parts, a part of the lanes each.
   const uint32_t lanes_a_part = std::max(1U, warp_lanes / words);
   uint32_t total = 0;
   for (uint32_t from = 0; from < warp_lanes; from += lanes_a_part) {
+    if (fill_all_banks(active >> from, addresses + from, lanes_a_part, words)) {
+      ++total;
+      continue;
+    }
     uint32_t seen[32][32];
     uint8_t count[32] = {};
     uint32_t most = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/mock/ptx/lanes/access.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 
 #include <string_view>
@@ -18,20 +19,6 @@ handler atomic_handler(std::string_view operation, std::string_view type);
 /// The same for `red.global.add.v2.f32` and its like, operands in `list`.
 handler vector_reduction_handler(std::string_view operation, std::string_view type);
 
-/// Where the lanes' bytes are on the host.
-struct host_access {
-  enum layout : uint8_t {
-    /// `lanes[l]` for each active lane.
-    scattered,
-    /// Lane l at `lanes[0] + l * bytes`; all lanes are active.
-    sequential,
-    /// All at `lanes[0]`; all lanes are active.
-    uniform
-  };
-  layout shape = scattered;
-  uint8_t* lanes[warp_lanes];
-};
-
 /// Addresses of all lanes: the register in `a` plus `imm`.
 void addresses_of(warp& w, const operation& o, uint64_t* out);
 
@@ -39,6 +26,9 @@ void addresses_of(warp& w, const operation& o, uint64_t* out);
 /// host memory. Raises faults. `addresses` are cut to the space.
 void resolve(warp& w, const operation& o, uint64_t* addresses, uint32_t bytes, bool write,
   bool atomic, host_access& out);
+
+/// Adds to the counts what accesses that were like a remembered one have counted.
+void add_remembered(access_memo& m, operation_counts& n);
 
 /// Host memory of one range of global memory; nullptr when it is in no region, or not writable.
 uint8_t* find_global(warp& w, const operation& o, uint64_t address, uint64_t bytes, bool write);

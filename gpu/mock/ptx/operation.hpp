@@ -16,6 +16,7 @@ constexpr uint32_t warp_lanes = 32;
 constexpr uint32_t all_lanes = UINT32_MAX;
 
 struct operation;
+struct access_memo;
 
 /// The part of a warp that lane-wise handlers need.
 struct lane_state {
@@ -24,6 +25,13 @@ struct lane_state {
   uint32_t* predicates = nullptr;
   /// Lanes that execute the current operation; never 0 in a handler.
   uint32_t active = 0;
+  /// What `ld` and `st` remember, by `operation::access`; null where each access has to be looked at.
+  access_memo* accesses = nullptr;
+  /// Of the block, and of the warp.
+  uint8_t* shared = nullptr;
+  uint8_t* local = nullptr;
+  /// Of the run: see `block_state::changes`.
+  uint64_t* changes = nullptr;
 };
 
 using handler = void (*)(lane_state&, const operation&);
@@ -97,6 +105,8 @@ struct operation {
   const uint32_t* list = nullptr;
   uint32_t list_first = 0;
   uint32_t list_size = 0;
+  /// Number of a load or store among those of the kernel.
+  uint32_t access = 0;
   /// Number of the statement in `kernel::sources`.
   uint32_t source = 0;
   uint32_t flops = 0;

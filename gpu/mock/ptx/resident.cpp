@@ -62,6 +62,10 @@ resident_block::resident_block(const block_state& common, cluster_state& cluster
     w.block = &state;
     w.registers = registers_.data() + register_bytes(code_) * i;
     w.predicates = predicates_.data() + size_t{code_.predicates} * i;
+    w.accesses = state.accesses;
+    w.shared = state.shared;
+    w.local = state.local + size_t{i} * warp_lanes * code_.local_bytes;
+    w.changes = state.changes;
     prepare_registers(w);
     if (what_.timing)
       w.timing.prepare(code_);
@@ -69,8 +73,13 @@ resident_block::resident_block(const block_state& common, cluster_state& cluster
 }
 
 void resident_block::fill(warp& w, const kernel::register_slot& slot, uint64_t value) {
-  for (uint32_t l = 0; l < warp_lanes; ++l)
-    std::memcpy(w.registers + slot.offset + l * slot.bytes, &value, slot.bytes);
+  if (slot.bytes == 4)
+    std::fill_n(lane_values<uint32_t>(w, slot.offset), warp_lanes, static_cast<uint32_t>(value));
+  else if (slot.bytes == 8)
+    std::fill_n(lane_values<uint64_t>(w, slot.offset), warp_lanes, value);
+  else
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      std::memcpy(w.registers + slot.offset + l * slot.bytes, &value, slot.bytes);
 }
 
 void resident_block::prepare_registers(warp& w) {
@@ -196,7 +205,7 @@ void resident_block::start(uint64_t number, const std::array<uint32_t, 3>& index
   for (warp& w : warps) {
     for (const kernel::special_slot& s : code_.specials)
       if (depends_on_block(s.which))
-        set_special(w, s);
+        fill(w, code_.registers[s.reg], special_value(w, s.which, 0));
     const uint32_t lanes = threads - w.id * warp_lanes;
     w.full = lanes >= warp_lanes ? all_lanes : (1U << lanes) - 1;
     w.live = w.running = w.full;

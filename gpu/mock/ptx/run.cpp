@@ -2,6 +2,7 @@
 #include "gpu/mock/ptx/launch_check.hpp"
 #include "gpu/mock/ptx/limits.hpp"
 #include "gpu/mock/ptx/line_counts.hpp"
+#include "gpu/mock/ptx/memory.hpp"
 #include "gpu/mock/ptx/printed_text.hpp"
 #include "gpu/mock/ptx/ptx.hpp"
 #include "gpu/mock/ptx/report.hpp"
@@ -56,6 +57,7 @@ private:
   void finish(std::unique_ptr<resident_cluster> c);
   bool all_stuck() const;
   [[noreturn]] void stuck(std::span<resident_cluster* const> waiting, uint64_t not_started);
+  void complete_counts();
   void sum_up();
   fault describe(const fault_signal& signal) const;
 
@@ -65,6 +67,8 @@ private:
   outcome result_;
   std::set<std::string> warnings_;
   std::vector<operation_counts> operations_;
+  std::vector<straight_counts> straight_;
+  std::vector<access_memo> accesses_;
   std::vector<region> memory_;
   std::vector<sector_cache> l1_;
   sector_cache l2_;
@@ -93,7 +97,7 @@ private:
 
 runner::runner(instance& state, const launch& what, const kernel& code)
   : what_(what), code_(code), extent_(cluster_extent(what, code)),
-    operations_(code.operations.size()), order_(what.order_seed), printed_(what.printed_bytes_max) {
+    operations_(code.operations.size()), straight_(code.operations.size() + 1), order_(what.order_seed), printed_(what.printed_bytes_max) {
   if (what.timing)
     unrolled_ = find_unrolled(code);
   if (what.caches) {
@@ -110,12 +114,16 @@ runner::runner(instance& state, const launch& what, const kernel& code)
   common_.done = &result_.done;
   common_.warnings = &warnings_;
   common_.operations = &operations_;
+  common_.straight = &straight_;
   common_.memory = &memory_;
   common_.changes = &changes_;
   common_.unrolled = &unrolled_;
   if (what.checks != 0) {
     watch_ = std::make_unique<watcher>(what_, code_);
     common_.watch = watch_.get();
+  } else {
+    accesses_.resize(size_t{code.accesses} + 1);
+    common_.accesses = accesses_.data();
   }
   if (what.printed_bytes_max > 0)
     common_.printed = &printed_;
@@ -398,7 +406,22 @@ category in_memory(const operation& o, bool shared) {
   }
 }
 
+/// Adds what was counted by runs of operations, and by accesses like the one before.
+void runner::complete_counts() {
+  uint64_t instructions = 0;
+  uint64_t lanes = 0;
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    instructions += straight_[i].instructions;
+    lanes += straight_[i].lanes;
+    operations_[i].instructions += instructions;
+    operations_[i].lanes += lanes;
+    if (const uint32_t access = code_.operations[i].access; access != 0 && !accesses_.empty())
+      add_remembered(accesses_[access], operations_[i]);
+  }
+}
+
 void runner::sum_up() {
+  complete_counts();
   counts& total = result_.done;
   for (size_t i = 0; i < operations_.size(); ++i) {
     const operation& o = code_.operations[i];

@@ -47,6 +47,13 @@ struct operation_counts {
   const region* recent = nullptr;
 };
 
+/// How often runs of straight operations were entered (at their first one), and left (minus one
+/// behind their last one), and with how many lanes.
+struct straight_counts {
+  uint64_t instructions = 0;
+  uint64_t lanes = 0;
+};
+
 /// An mbarrier object in shared memory. Its contents live here, not in the 8 bytes.
 struct mbarrier {
   int64_t expected = 0;
@@ -105,6 +112,8 @@ struct block_state {
   counts* done = nullptr;
   std::set<std::string>* warnings = nullptr;
   std::vector<operation_counts>* operations = nullptr;
+  /// One more than operations.
+  std::vector<straight_counts>* straight = nullptr;
   /// Sorted by device address.
   const std::vector<region>* memory = nullptr;
   uint8_t* shared = nullptr;
@@ -112,6 +121,8 @@ struct block_state {
   /// Of all threads, one after the other.
   uint8_t* local = nullptr;
   uint64_t local_bytes = 0;
+  /// By `operation::access`; null where each access has to be looked at.
+  access_memo* accesses = nullptr;
   sector_cache* l1 = nullptr;
   sector_cache* l2 = nullptr;
   sector_cache* own = nullptr;

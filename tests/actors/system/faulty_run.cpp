@@ -4,6 +4,7 @@
 #include "actors/gpu_executor.hpp"
 #include "actors/gpu_lease.hpp"
 #include "actors/journal.hpp"
+#include "actors/judge.hpp"
 #include "actors/oracle.hpp"
 #include "actors/planner.hpp"
 #include "actors/runner_steps.hpp"
@@ -187,10 +188,13 @@ struct faulty_run : actor_fixture {
       config.child_front = peers.child_front;
       return remembered("oracle", system.spawn<oracle>(std::move(config)));
     };
+    make.judge = [this](caf::actor_system& system, const run_peers& peers) {
+      return system.spawn<judge>(judge_config{context, peers.child_front});
+    };
     make.scorer = [this](caf::actor_system& system, const run_peers& peers) {
       scorer_config config;
       config.context = context;
-      config.child_front = peers.child_front;
+      config.judge = peers.judge;
       config.events = peers.events;
       return system.spawn<scorer>(std::move(config));
     };

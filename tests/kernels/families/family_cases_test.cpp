@@ -1,9 +1,11 @@
 #include "kernels/families/attention.hpp"
 #include "kernels/families/fold.hpp"
 #include "kernels/families/indexed_map.hpp"
+#include "kernels/families/parts_map.hpp"
 #include "kernels/families/scan.hpp"
 #include "kernels/families/top_values.hpp"
 #include "kernels/families/transpose.hpp"
+#include "kernels/lowering/sweep_stage.hpp"
 
 #include "tests/kernels/mock_run.hpp"
 
@@ -18,6 +20,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,8 +42,8 @@ struct family_case {
 
 const std::map<std::string, stage_reader>& readers() {
   static const std::map<std::string, stage_reader> table = {{"attention", read_attention_stage},
-    {"fold", read_fold_stage}, {"index", read_indexed_map_stage}, {"scan", read_scan_stage},
-    {"topk", read_top_values_stage}, {"transpose", read_transpose_stage}};
+    {"fold", read_fold_stage}, {"index", read_indexed_map_stage}, {"parts", read_parts_map_stage},
+    {"scan", read_scan_stage}, {"sweep", read_sweep_stage}, {"topk", read_top_values_stage}, {"transpose", read_transpose_stage}};
   return table;
 }
 
@@ -140,4 +143,27 @@ TEST_CASE("every case's family computes what torch says, at its first point and 
     for (size_t point = 0; point < (*space)->size(); point += step)
       check_point(bench, one, **space, point, 0);
   }
+}
+
+TEST_CASE("rows are walked over in every way: alone, all by some blocks, with the next loaded ahead, "
+          "and by clusters") {
+  mock_bench bench;
+  if (!bench.is_ready())
+    return;
+  std::set<std::string> seen;
+  for (const auto& one : all_cases()) {
+    if (one.family != "sweep")
+      continue;
+    const auto space = read_sweep_stage(one.target, one.graph);
+    REQUIRE_MESSAGE(space, one.name << ": " << (space ? std::string{} : space.error().what));
+    for (size_t point = 0; point < (*space)->size(); ++point) {
+      const std::string key = (*space)->key(point);
+      std::string way = one.name;
+      for (const char* part : {"/c2", "/c4", "/w1", "/w2"})
+        way += key.find(part) == std::string::npos ? "" : part;
+      if (seen.insert(way).second)
+        check_point(bench, one, **space, point, 0);
+    }
+  }
+  CHECK((seen.empty() || seen.size() >= 6));
 }

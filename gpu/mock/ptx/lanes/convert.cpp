@@ -20,7 +20,7 @@ template <class T>
 constexpr bool is_small_float = std::is_same_v<T, half> || std::is_same_v<T, bfloat>;
 
 inline float widened(half x) {
-  return from_half(x.bits);
+  return from_half_by_mask(x.bits);
 }
 inline float widened(bfloat x) {
   return from_bfloat(x.bits);

@@ -105,6 +105,17 @@ inline float from_half(uint16_t h) {
   return from_bits(sign | (magnitude >= 0x7c00 ? special : bits(scaled)));
 }
 
+/// The same by a mask. Of the choice above the compiler makes a branch around the product, which it
+/// does not vectorise; with this one it does, and takes a minute for half.cpp.
+inline float from_half_by_mask(uint16_t h) {
+  const uint32_t sign = (h & 0x8000U) << 16;
+  const uint32_t magnitude = h & 0x7fffU;
+  const uint32_t scaled = bits(from_bits(magnitude << 13) * from_bits(uint32_t{0x77800000}));
+  const uint32_t special = magnitude << 13 | 0x7f800000;
+  const uint32_t mask = 0 - static_cast<uint32_t>(magnitude >= 0x7c00);
+  return from_bits(sign | (special & mask) | (scaled & ~mask));
+}
+
 /// To the nearest, ties to even; overflow to infinity; one NaN.
 inline uint16_t to_half(float x) {
   const uint32_t u = bits(x);

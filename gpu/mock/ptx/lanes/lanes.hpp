@@ -81,6 +81,16 @@ struct lane_library {
   handler select[3];
   handler convert_pair[4];
   address_pattern (*pattern)(const uint64_t* addresses, uint64_t stride);
+  /// `ld` and `st` by the bytes of an element in memory and of its register; null where these do not
+  /// go together.
+  handler (*load)(bool is_signed, uint32_t memory_bytes, uint32_t register_bytes);
+  handler (*store)(uint32_t memory_bytes, uint32_t register_bytes);
+  /// Of the words of the active lanes, which are below 2^31: how many are the same; how many
+  /// different ones are in one of 32 banks.
+  uint32_t (*most_equal)(uint32_t active, const uint32_t* words);
+  uint32_t (*most_in_a_bank)(uint32_t active, const uint32_t* words);
+  /// `mma.m16n8k8` and `k16`: f16, bf16, f16 with sums of f16.
+  handler multiply[3];
 };
 
 namespace lanes_portable {

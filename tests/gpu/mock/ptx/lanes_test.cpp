@@ -2,6 +2,10 @@
 
 #include "tests/gpu/mock/ptx/ptx_run.hpp"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 using namespace gristmill::ptx;
 using gristmill::ptx::testing::numbers;
 
@@ -82,4 +86,57 @@ TEST_CASE("both builds of the lane library give the same bits for every instruct
         compare(slow.convert[i].name, slow.convert[i].run, fast->convert[i].run, mode, flags);
   for (size_t i = 0; i < 4; ++i)
     compare("pair", slow.convert_pair[i], fast->convert_pair[i], 0, 0);
+}
+
+TEST_CASE("both builds multiply 16-bit matrices to the same bits") {
+  const lane_library* fast = lanes_for_avx2();
+  if (!fast) {
+    MESSAGE("SKIPPED: this processor has no AVX2");
+    return;
+  }
+  // d, a, b, c: registers of 128 bytes among the bench's random ones; d is among the sources.
+  const uint32_t list[] = {0, 128, 256, 384, 512, 640, 768, 896, 128, 256, 384, 512, 640, 768};
+  for (const uint8_t depth : {8, 16})
+    for (size_t i = 0; i < 3; ++i)
+      for (uint64_t seed = 1; seed < 12; ++seed) {
+        lane_bench one(seed, all_lanes);
+        lane_bench two(seed, all_lanes);
+        one.op.list = two.op.list = list;
+        one.op.mode = two.op.mode = depth;
+        lanes_portable::library.multiply[i](one.state, one.op);
+        fast->multiply[i](two.state, two.op);
+        CAPTURE(i);
+        CAPTURE(seed);
+        REQUIRE(std::memcmp(one.registers, two.registers, sizeof one.registers) == 0);
+      }
+}
+
+TEST_CASE("words that meet and banks that they meet in are counted as one would by hand") {
+  numbers random(7);
+  for (int round = 0; round < 200; ++round) {
+    // From one word for all to far apart.
+    const uint64_t spread = uint64_t{1} << (round % 12);
+    const uint32_t active =
+      round % 3 == 0 ? all_lanes : static_cast<uint32_t>(random.next()) | 1U << (round % 32);
+    uint32_t words[warp_lanes];
+    std::map<uint32_t, uint32_t> times;
+    std::map<uint32_t, std::set<uint32_t>> banks;
+    for (uint32_t l = 0; l < warp_lanes; ++l) {
+      words[l] = static_cast<uint32_t>(random.next() >> 20) % static_cast<uint32_t>(spread);
+      if (!(active >> l & 1))
+        continue;
+      ++times[words[l]];
+      banks[words[l] % 32].insert(words[l]);
+    }
+    uint32_t most_times = 0;
+    for (const auto& [word, count] : times)
+      most_times = std::max(most_times, count);
+    size_t most_words = 0;
+    for (const auto& [bank, different] : banks)
+      most_words = std::max(most_words, different.size());
+    for (const lane_library* library : {&lanes_portable::library, &lanes()}) {
+      REQUIRE(library->most_equal(active, words) == most_times);
+      REQUIRE(library->most_in_a_bank(active, words) == most_words);
+    }
+  }
 }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gristmill {
+
+/// Device functions of `sweep_template`: reductions over the threads of a row, which may be those
+/// of several blocks of a cluster. Expects `block_threads`, `row_threads`, `numbers` and CLUSTER.
+/// `fast`: approximate exponentials.
+std::string sweep_reduction_code(bool fast);
+
+/// A kernel that adds up the shares of a sum over all rows, each of them always in the same order.
+std::string column_sum_code(std::string_view entry, std::string_view element_type);
+
+} // namespace gristmill
