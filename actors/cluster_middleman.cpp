@@ -374,7 +374,7 @@ result<void> cluster_middleman::publish(const caf::strong_actor_ptr& door,
 }
 
 result<caf::strong_actor_ptr> cluster_middleman::attach(wire_ptr line, const std::string& address,
-  const std::set<std::string>& signatures, std::chrono::nanoseconds deadline) {
+  const std::set<std::string>& signatures, std::chrono::nanoseconds deadline, bool& premature) {
   detach(address);
   std::string ticket;
   {
@@ -394,7 +394,10 @@ result<caf::strong_actor_ptr> cluster_middleman::attach(wire_ptr line, const std
         else
           out = door;
       },
-      [&](const caf::error& error) { out = middleman_failure(system_, address, error); });
+      [&](const caf::error& error) {
+        premature = error == caf::sec::connection_timeout;
+        out = middleman_failure(system_, address, error);
+      });
   if (!out)
     line->shut();
   return out;

@@ -42,9 +42,11 @@ public:
     std::unique_ptr<cluster_gate> gate);
 
   /// What is published at the other end of a new connection. Closes the connection of an earlier
-  /// call with the same address first. Errors: `timed_out`, `node_lost`.
+  /// call with the same address first. Errors: `timed_out`, `node_lost`; then `premature`
+  /// says whether a tick of CAF's came before the first message and took the new connection for one
+  /// that is silent since the epoch: another try is due at once.
   result<caf::strong_actor_ptr> attach(wire_ptr line, const std::string& address,
-    const std::set<std::string>& signatures, std::chrono::nanoseconds deadline);
+    const std::set<std::string>& signatures, std::chrono::nanoseconds deadline, bool& premature);
 
   /// Closes the connection of `attach` with this address.
   void detach(const std::string& address);

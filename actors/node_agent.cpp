@@ -236,7 +236,6 @@ void node_agent::turned_away(const std::string& reason) {
 }
 
 void node_agent::cannot_work(const std::string& reason) {
-  spdlog::warn("this node cannot work for the run: {}", reason);
   node_ready no;
   no.able = false;
   no.reason = reason;

@@ -11,9 +11,11 @@ inline bool found_nobody(const caf::error& error) {
 }
 
 /// Why a watched actor is gone: its machine is, or cannot be reached, or has sent its workers home.
-/// Nothing is wrong with the actor, and nothing is counted against it.
-inline bool machine_was_lost(const caf::error& reason) {
-  return reason == caf::exit_reason::remote_link_unreachable || reason == errc::node_lost;
+/// Nothing is wrong with the actor, and nothing is counted against it. `elsewhere`: it lived on
+/// another machine, where the end of the process ends it in good order.
+inline bool machine_was_lost(const caf::error& reason, bool elsewhere) {
+  return reason == caf::exit_reason::remote_link_unreachable || reason == errc::node_lost
+    || (elsewhere && reason == caf::exit_reason::user_shutdown);
 }
 
 } // namespace gristmill

@@ -144,15 +144,16 @@ void planner::on_oracle_gone(const std::string& problem, const oracle_actor& ask
 void planner::watch_worker(const std::string& worker, const caf::strong_actor_ptr& handle) {
   if (!handle)
     return;
-  monitors_.watch(this, caf::actor_cast<caf::actor>(handle), [this, worker](const caf::error& why) {
-    std::erase_if(waiting_, [&](const waiting_worker& w) { return w.worker == worker; });
-    if (machine_was_lost(why))
-      interrupt_attempts(worker);
-    else
-      for (const auto& id : mind_.on_worker_lost(worker, now()))
-        config_.events.note(this, lost_event(id, worker));
-    serve();
-  });
+  monitors_.watch(this, caf::actor_cast<caf::actor>(handle),
+    [this, worker, elsewhere = handle->node() != node()](const caf::error& why) {
+      std::erase_if(waiting_, [&](const waiting_worker& w) { return w.worker == worker; });
+      if (machine_was_lost(why, elsewhere))
+        interrupt_attempts(worker);
+      else
+        for (const auto& id : mind_.on_worker_lost(worker, now()))
+          config_.events.note(this, lost_event(id, worker));
+      serve();
+    });
 }
 
 void planner::interrupt_attempts(const std::string& worker) {

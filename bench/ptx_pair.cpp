@@ -1,15 +1,16 @@
-// The PTX interpreter beside the prototype that it grew out of: the prototype's ten kernels, the same
-// PTX and the same inputs, turn by turn in one program, counts only. Processor time of this thread.
+// The PTX interpreter beside the prototype that it grew out of: the prototype's ten kernels, the
+// same PTX and the same inputs, turn by turn in one program, counts only. Processor time of this
+// thread.
 //
 // Usage: gristmill-bench-ptx-pair PTX_FOLDER [ROUNDS [KERNEL]]
 //
-// bench/ptx_pair.py makes the folder and calls this. The prototype is no part of the tree: configure
-// with -DGRISTMILL_PTX_PROTOTYPE=FOLDER, where cases.h and ptx/ptxsim.cpp are.
+// bench/ptx_pair.py makes the folder and calls this. The prototype is no part of the tree:
+// configure with -DGRISTMILL_PTX_PROTOTYPE=FOLDER, where cases.h and ptx/ptxsim.cpp are.
 
 #include "gpu/mock/ptx/ptx.hpp"
 
-#include "cases.h"
-#include "ptx/ptxsim.h"
+#include <cases.h>
+#include <ptx/ptxsim.h>
 
 #include <fmt/format.h>
 
@@ -209,7 +210,8 @@ void compare(const std::string& folder, size_t rounds, const std::string& only) 
   if (count == 0)
     throw std::runtime_error("no kernel is called " + only);
   const auto n = static_cast<double>(count);
-  fmt::print("{:14} {:>10.1f} {:>10.1f} {:>10.3f}\n\nOf {} kernels, geometric mean. The goal is 0.500 (24 for 48 ms).\n",
+  fmt::print("{:14} {:>10.1f} {:>10.1f} {:>10.3f}\n\nOf {} kernels, geometric mean. The goal is "
+             "0.500 (24 for 48 ms).\n",
     "all", 1e3 * std::exp(logs[0] / n), 1e3 * std::exp(logs[1] / n), std::exp(logs[2] / n), count);
 }
 

@@ -385,8 +385,7 @@ exit_code baseline_command(const baseline_arguments& arguments) {
       return complain({table.error().code, "--extend: " + table.error().what});
     earlier = std::move(*table);
   }
-  return measure_all(
-    arguments, std::move(*problems), limits, earlier ? &*earlier : nullptr);
+  return measure_all(arguments, std::move(*problems), limits, earlier ? &*earlier : nullptr);
 }
 
 } // namespace

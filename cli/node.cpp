@@ -27,6 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds connect_limit{5};
+/// With --until-run-ends: a coordinator that is away for longer does not come back.
+constexpr std::chrono::minutes away_limit{10};
 
 /// News of the agent, from its thread to the main one.
 class news_queue {
@@ -134,24 +136,31 @@ private:
     for (;;) {
       auto door = cluster_connect(system, setup_.coordinator, connect_limit);
       if (door) {
+        heard_last_ = std::chrono::steady_clock::now();
         seam::post(agent_, cluster_greeting{}, caf::actor_cast<caf::strong_actor_ptr>(*door));
         door = fail(errc::node_lost, "");
         if (auto end = while_connected())
           return *end;
       } else if (door.error().code == errc::refused) {
         // Another try would give the same.
-        say(door.error().what);
-        seam::post(agent_, drain_request{"turned away"});
-        while (auto news = wait(connect_limit))
-          if (is_last(*news))
-            break;
-        return exit_code::failure;
+        return give_up(door.error().what);
       } else {
         complain_once(door.error().what);
+        if (setup_.until_run_ends && std::chrono::steady_clock::now() - heard_last_ >= away_limit)
+          return give_up("the coordinator has not come back in 10 minutes");
       }
       if (auto end = pause())
         return *end;
     }
+  }
+
+  exit_code give_up(const std::string& why) {
+    say(why);
+    seam::post(agent_, drain_request{why});
+    while (auto news = wait(connect_limit))
+      if (is_last(*news))
+        break;
+    return exit_code::failure;
   }
 
   /// Until the agent has no hub any more. The exit code when that is the end.
@@ -168,9 +177,8 @@ private:
           setup_.agent.node));
         break;
       case node_news::kind::turned_away:
-        complain_once(news->text);
-        return std::nullopt;
       case node_news::kind::hub_lost:
+        heard_last_ = std::chrono::steady_clock::now();
         complain_once(news->text);
         return std::nullopt;
       case node_news::kind::run_over:
@@ -211,11 +219,13 @@ private:
     return what.what == node_news::kind::left || what.what == node_news::kind::broken;
   }
 
-  /// A node that waits for days says why once.
+  /// A node that waits for days says why once, whatever the numbers in it.
   void complain_once(const std::string& text) {
-    if (text == complained_)
+    auto words = text;
+    std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
+    if (words == complained_)
       return;
-    complained_ = text;
+    complained_ = words;
     say(text + "; trying again");
   }
 
@@ -226,6 +236,7 @@ private:
   news_queue news_;
   reconnect_delay delay_;
   std::string complained_;
+  std::chrono::steady_clock::time_point heard_last_ = std::chrono::steady_clock::now();
   bool leaving_ = false;
 };
 

@@ -75,8 +75,7 @@ public:
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, {"VEC", "WIDE"}) + "\n"
       + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
-      + helper_functions(kernel_, point_.fast)
-      + body + entry();
+      + helper_functions(kernel_, point_.fast) + body + entry();
     out.plan = plan();
     return out;
   }
@@ -200,8 +199,8 @@ private:
     for (const auto& line : expressions.statements(roots, ir_level::element))
       text += line + "\n";
     for (const ir_output& output : kernel_.outputs)
-      text += fmt::format("{}_f[i] = {};\n", signature_.output_name(output.output),
-        expressions.text_of(output.node));
+      text += fmt::format(
+        "{}_f[i] = {};\n", signature_.output_name(output.output), expressions.text_of(output.node));
     return text;
   }
 

@@ -134,7 +134,8 @@ int ir_builder::reduce(reduction_kind kind, int body) {
       all = apply(ir_op::mul, all, factors[i]);
     return all;
   };
-  const int sum = add({.op = ir_op::reduce, .args = {product(changing), -1, -1}, .reduction = kind});
+  const int sum =
+    add({.op = ir_op::reduce, .args = {product(changing), -1, -1}, .reduction = kind});
   return apply(ir_op::mul, sum, product(fixed));
 }
 

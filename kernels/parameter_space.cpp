@@ -24,8 +24,7 @@ parameter_space::parameter_space(std::string family, std::vector<stage_parameter
 }
 
 size_t parameter_space::point_with(const std::vector<int64_t>& values) const {
-  return static_cast<size_t>(
-    std::find(points_.begin(), points_.end(), values) - points_.begin());
+  return static_cast<size_t>(std::find(points_.begin(), points_.end(), values) - points_.begin());
 }
 
 std::vector<size_t> parameter_space::points_with(

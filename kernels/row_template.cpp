@@ -118,8 +118,7 @@ public:
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, macros()) + "\n"
       + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
-      + std::string{row_reduction_code()}
-      + "\n" + helper_functions(kernel_, point_.fast)
+      + std::string{row_reduction_code()} + "\n" + helper_functions(kernel_, point_.fast)
       + "extern \"C\" __global__ void __launch_bounds__(row_threads * block_rows)\nfused_rows("
       + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
     out.plan = plan();

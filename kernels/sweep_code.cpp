@@ -108,7 +108,8 @@ __device__ __forceinline__ float over_scaled_parts(
 }
 
 std::string column_sum_code(std::string_view entry, std::string_view element_type) {
-  return fmt::format(R"(// 32 columns a block: 32 warps each add up some of the shares, then one warp a column the rest.
+  return fmt::format(
+    R"(// 32 columns a block: 32 warps each add up some of the shares, then one warp a column the rest.
 extern "C" __global__ void __launch_bounds__(1024)
 {}(float* __restrict__ shares, {}* __restrict__ sums, int32_t count, int32_t columns) {{
   __shared__ float tile[32][33];

@@ -87,8 +87,7 @@ public:
     cols_ = signature_.integer("cols", cols_text_, "int32_t");
     for (const ir_output& output : kernel_.outputs) {
       if (output.is_per_column)
-        sums_[output.output] = signature_.buffer(
-          fmt::format("sums{}", output.output), "float",
+        sums_[output.output] = signature_.buffer(fmt::format("sums{}", output.output), "float",
           qualified_name("scratch", scratch_name(output.output)));
     }
     std::string body = setup();
@@ -96,9 +95,8 @@ public:
     body += leave_sums();
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, {"VEC", "CHUNKS", "CLUSTER"})
-      + "\n" + constants() + vector_code(point_.streaming) + "\n"
-      + rounding_code(kernel_.outputs) + "\n"
-      + (numbers_ > 0 ? sweep_reduction_code(point_.fast) + "\n" : std::string{})
+      + "\n" + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs)
+      + "\n" + (numbers_ > 0 ? sweep_reduction_code(point_.fast) + "\n" : std::string{})
       + helper_functions(kernel_, point_.fast)
       + fmt::format("extern \"C\" __global__ void __launch_bounds__(block_threads, {})\nswept_rows("
                     "{}) {{\n{}}}\n",
@@ -122,11 +120,11 @@ private:
 
   std::string header() const {
     return fmt::format(
-      "// One fused kernel that walks over rows: {} threads a block, {} blocks a multiprocessor{}.\n"
+      "// One fused kernel that walks over rows: {} threads a block, {} blocks a "
+      "multiprocessor{}.\n"
       "// VEC (elements of a vector), CHUNKS (vectors of a thread that stay in registers, 0 for "
       "none)\n// and CLUSTER (blocks that share a row) come from the launch plan.\n",
-      point_.threads, point_.blocks,
-      is_ahead() ? ", the next row loaded ahead" : "");
+      point_.threads, point_.blocks, is_ahead() ? ", the next row loaded ahead" : "");
   }
 
   std::string constants() const {
@@ -172,8 +170,8 @@ private:
   }
 
   /// Index of the load's element in the first column of a row.
-  std::string place_of(const swept_load& load, const std::string& row,
-    const std::vector<std::string>& indices) {
+  std::string place_of(
+    const swept_load& load, const std::string& row, const std::vector<std::string>& indices) {
     if (load.access.is_identity)
       return fmt::format("int64_t({}) * {}", row, cols_);
     tensor_access to_row = load.access;
@@ -185,8 +183,9 @@ private:
   std::string load_vector(size_t i, const std::string& vector, const std::string& from) const {
     const swept_load& load = loads_[i];
     if (load.is_gather)
-      return fmt::format("#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column "
-                         "+ i) * {}];\n",
+      return fmt::format(
+        "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column "
+        "+ i) * {}];\n",
         vector, from, load.stride);
     const bool is_once = point_.streaming && load.role == load_role::element;
     return fmt::format("{}.{}({} + column);\n", vector, is_once ? "load_once" : "load", from);
@@ -198,7 +197,7 @@ private:
   }
 
   /// The vectors of a row into arrays of that name, one for each load that changes with both.
-  std::string load_row(const std::string& row, const std::string swept_load::* into) {
+  std::string load_row(const std::string& row, const std::string swept_load::*into) {
     std::string text;
     const auto indices = row_indices(row, text);
     std::string work;
@@ -216,11 +215,13 @@ private:
   std::string setup() {
     std::string text = numbers_ == 0
       ? "const int lane = threadIdx.x;\n"
-      : "#if CLUSTER > 1\nconst int rank = cluster_rank();\nmeet_cluster(); // Its blocks are there "
+      : "#if CLUSTER > 1\nconst int rank = cluster_rank();\nmeet_cluster(); // Its blocks are "
+        "there "
         "before anyone writes into their memory.\n#else\nconst int rank = 0;\n#endif\n"
         "const int lane = rank * block_threads + threadIdx.x;\n"
         "__shared__ float partial[2][numbers][row_threads / 32];\nint turn = 0;\n";
-    text += "const int first_row = blockIdx.x / CLUSTER;\nconst int row_step = gridDim.x / CLUSTER;\n";
+    text +=
+      "const int first_row = blockIdx.x / CLUSTER;\nconst int row_step = gridDim.x / CLUSTER;\n";
     std::string columns;
     for (size_t i = 0; i < loads_.size(); ++i) {
       swept_load& load = loads_[i];
@@ -258,11 +259,12 @@ private:
   std::string start_sums() const {
     std::string text;
     for (const auto& [output, sum] : sums_)
-      text += fmt::format("float {0}_v[held][VEC];\n#pragma unroll\nfor (int chunk = 0; chunk < "
-                          "held; ++chunk)\n#pragma unroll\n  for (int i = 0; i < VEC; ++i)\n    "
-                          "{0}_v[chunk][i] = 0.0f;\nfloat* const {0}_row = {0} + int64_t(first_row) "
-                          "* {1};\n",
-        sum, cols_);
+      text +=
+        fmt::format("float {0}_v[held][VEC];\n#pragma unroll\nfor (int chunk = 0; chunk < "
+                    "held; ++chunk)\n#pragma unroll\n  for (int i = 0; i < VEC; ++i)\n    "
+                    "{0}_v[chunk][i] = 0.0f;\nfloat* const {0}_row = {0} + int64_t(first_row) "
+                    "* {1};\n",
+          sum, cols_);
     if (sums_.empty())
       return text;
     text += fmt::format(
@@ -486,12 +488,13 @@ private:
     for (int index : pass.outputs) {
       const ir_output& output = kernel_.outputs[static_cast<size_t>(index)];
       const std::string& name = signature_.output_name(output.output);
-      before += fmt::format(
-        "{} {}_f[VEC];\n", output.type == dtype::boolean ? "bool" : "float", name);
+      before +=
+        fmt::format("{} {}_f[VEC];\n", output.type == dtype::boolean ? "bool" : "float", name);
       body += fmt::format("{}_f[i] = {};\n", name, inner.text_of(output.node));
-      after += fmt::format("packed<{0}, VEC> {1}_v;\nround_into({1}_v, {1}_f);\n{1}_v.{2}({1}_row + "
-                           "column);\n",
-        element_type(output.type), name, point_.streaming ? "store_once" : "store");
+      after +=
+        fmt::format("packed<{0}, VEC> {1}_v;\nround_into({1}_v, {1}_f);\n{1}_v.{2}({1}_row + "
+                    "column);\n",
+          element_type(output.type), name, point_.streaming ? "store_once" : "store");
     }
     return before + "#pragma unroll\nfor (int i = 0; i < VEC; ++i) {\n" + indented(body, 2) + "}\n"
       + after;
@@ -533,12 +536,12 @@ private:
   }
 
   static std::string_view operator_text(reduction_kind kind) {
-    return kind == reduction_kind::sum ? "add_op"
+    return kind == reduction_kind::sum  ? "add_op"
       : kind == reduction_kind::maximum ? "max_op"
                                         : "min_op";
   }
   static std::string_view neutral_text(reduction_kind kind) {
-    return kind == reduction_kind::sum ? "0.0f"
+    return kind == reduction_kind::sum  ? "0.0f"
       : kind == reduction_kind::maximum ? "-INFINITY"
                                         : "INFINITY";
   }
@@ -547,8 +550,9 @@ private:
   std::string walkers_text(int cluster) const {
     if (point_.walk == row_walk::one)
       return rows_text_;
-    const std::string per_device = cluster == 1 ? fmt::format("sm_count * {}", point_.blocks)
-                                                : fmt::format("sm_count * {} // {}", point_.blocks, cluster);
+    const std::string per_device = cluster == 1
+      ? fmt::format("sm_count * {}", point_.blocks)
+      : fmt::format("sm_count * {} // {}", point_.blocks, cluster);
     return fmt::format("max(1, min({}, {}))", rows_text_, per_device);
   }
 
@@ -589,20 +593,19 @@ private:
       document["domain"] = fmt::format("{}", fmt::join(kernel_.conditions, " and "));
     for (const ir_output& output : kernel_.outputs) {
       if (output.is_per_column)
-        document["scratch"][scratch_name(output.output)] = {{"dtype", "float32"},
-          {"shape", {walkers_text(1), cols_text_}}, {"init", "undefined"}};
+        document["scratch"][scratch_name(output.output)] = {
+          {"dtype", "float32"}, {"shape", {walkers_text(1), cols_text_}}, {"init", "undefined"}};
     }
     auto conditions = row_vector_conditions(kernel_, def_, point_.width);
     conditions.push_back(
       fmt::format("{} <= {}", cols_text_, sweep_columns_max(sweep_load_of(kernel_), point_)));
     if (point_.cluster > 1)
       conditions.emplace_back("arch >= 90");
-    document["variants"] = json::array(
-      {variant("rows in registers", conditions, point_.width,
-         fmt::format("max(1, ceil_div({}, {}))", cols_text_,
-           point_.width * point_.threads * point_.cluster),
-         point_.cluster),
-        variant("any row", {}, 1, "0", 1)});
+    document["variants"] = json::array({variant("rows in registers", conditions, point_.width,
+                                          fmt::format("max(1, ceil_div({}, {}))", cols_text_,
+                                            point_.width * point_.threads * point_.cluster),
+                                          point_.cluster),
+      variant("any row", {}, 1, "0", 1)});
     return document.dump(2) + "\n";
   }
 
@@ -656,8 +659,8 @@ int64_t sweep_columns_max(const sweep_load& load, const sweep_point& point) {
     - 2 * point.width;
   // A kept value takes the place of the row that it was made of, where that has as many bytes.
   const int kept = std::max(0, 4 * load.reusable - load.row_bytes);
-  const int bytes =
-    load.row_bytes * (point.walk == row_walk::ahead ? 2 : 1) + load.column_bytes + 4 * load.sums + kept;
+  const int bytes = load.row_bytes * (point.walk == row_walk::ahead ? 2 : 1) + load.column_bytes
+    + 4 * load.sums + kept;
   if (registers <= 0 || bytes == 0)
     return 0;
   const int64_t chunks = int64_t{registers} * 4 / (int64_t{bytes} * point.width);

@@ -265,6 +265,12 @@ template_point first_point(const std::vector<template_point>& points, const spac
       : threads <= 256             ? 256
       : threads <= 512             ? 512
                                    : 1024;
+    // Each number that waits for another is a meeting of all threads: fewer, with longer vectors.
+    if (passes_of(*facts.kernel, false).size() > 2 && facts.widest_bytes == 2
+      && wanted.threads > 128) {
+      wanted.threads /= 2;
+      wanted.width *= 2;
+    }
     wanted.rows = wanted.threads == 32 ? 4 : 1;
     wanted.keep = row_keep::registers;
     wanted.reuse = facts.keeping[0].reusable > 0;

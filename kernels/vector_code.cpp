@@ -90,8 +90,8 @@ __device__ __forceinline__ float reduce_places(const float (&places)[N], Op comb
 
 std::string rounding_code(const std::vector<ir_output>& outputs) {
   const auto has = [&](dtype type) {
-    return std::any_of(outputs.begin(), outputs.end(),
-      [&](const ir_output& output) { return output.type == type; });
+    return std::any_of(
+      outputs.begin(), outputs.end(), [&](const ir_output& output) { return output.type == type; });
   };
   std::string text = R"(template <class T, class F, int N>
 __device__ __forceinline__ void round_into(packed<T, N>& to, const F (&from)[N]) {

@@ -16,8 +16,8 @@ std::string vector_code(bool streaming);
 /// operators for them. Needs the constant `row_threads`.
 std::string_view row_reduction_code();
 
-/// `round_into(vector, floats)`: what a thread computed as the elements of a vector of an output, two
-/// of 16 bits by one instruction.
+/// `round_into(vector, floats)`: what a thread computed as the elements of a vector of an output,
+/// two of 16 bits by one instruction.
 std::string rounding_code(const std::vector<ir_output>& outputs);
 
 /// The same lines, each moved to the right.

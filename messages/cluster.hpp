@@ -20,8 +20,8 @@
 
 namespace gristmill {
 
-/// Raised whenever a message of this file, or one inside it, changes. Nodes of another number, or of
-/// another version of the program, are turned away.
+/// Raised whenever a message of this file, or one inside it, changes. Nodes of another number, or
+/// of another version of the program, are turned away.
 inline constexpr uint32_t cluster_protocol = 1;
 
 /// No text inside a message between nodes is longer, so that a message stays well under 1 MiB.

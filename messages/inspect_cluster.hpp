@@ -28,8 +28,7 @@ GRISTMILL_FIELDS(node_welcome, taken, reason, run, terms, prepared, workers)
 GRISTMILL_FIELDS(node_ready, able, reason)
 GRISTMILL_FIELDS(
   node_task, id, kind, device, deadline, compile, prepare, over, measure, judge, command)
-GRISTMILL_FIELDS(
-  node_answer, id, failed, code, what, compiled, prepared, measured, judged, ended)
+GRISTMILL_FIELDS(node_answer, id, failed, code, what, compiled, prepared, measured, judged, ended)
 GRISTMILL_FIELDS(node_task_cancel, id, gently)
 GRISTMILL_FIELDS(worker_order, index, end)
 GRISTMILL_FIELDS(place_worker, index)
@@ -43,12 +42,12 @@ GRISTMILL_FIELDS(blob_fetch, blobs, deadline)
 GRISTMILL_FIELDS(blobs_fetched, bytes)
 GRISTMILL_FIELDS(blob_pull, sha256, offset, bytes)
 GRISTMILL_FIELDS(blob_piece, sha256, offset, total, data, failure_text)
-GRISTMILL_FIELDS(node_snapshot, node, boot, state, reason, devices, compile_slots,
-  compiles_running, workers, workers_max, tasks_open, tasks_done, tasks_failed, losses, returns,
-  handed_in, blob_bytes_in, blob_bytes_out, age)
+GRISTMILL_FIELDS(node_snapshot, node, boot, state, reason, devices, compile_slots, compiles_running,
+  workers, workers_max, tasks_open, tasks_done, tasks_failed, losses, returns, handed_in,
+  blob_bytes_in, blob_bytes_out, age)
 GRISTMILL_FIELDS(cluster_query)
-GRISTMILL_FIELDS(cluster_snapshot, run, incarnation, nodes, workers_here, devices_here,
-  compile_slots_here, up)
+GRISTMILL_FIELDS(
+  cluster_snapshot, run, incarnation, nodes, workers_here, devices_here, compile_slots_here, up)
 GRISTMILL_FIELDS(cluster_command, verb, node, reason)
 GRISTMILL_FIELDS(cluster_ack, applied, note)
 

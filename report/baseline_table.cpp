@@ -132,11 +132,11 @@ std::optional<std::string> words_of(const named_words& provenance, const std::st
 
 /// "driver: 580.1 here, 570.2 there" for the first field in which two machines differ.
 std::string difference_of(const baseline_machine& here, const baseline_machine& there) {
-  for (const auto& [field, ours, theirs] : {std::tuple{"device", &here.device, &there.device},
-         std::tuple{"driver", &here.driver, &there.driver},
-         std::tuple{"torch", &here.torch, &there.torch},
-         std::tuple{"cuda", &here.cuda, &there.cuda},
-         std::tuple{"python", &here.python, &there.python}})
+  for (const auto& [field, ours, theirs] :
+    {std::tuple{"device", &here.device, &there.device},
+      std::tuple{"driver", &here.driver, &there.driver},
+      std::tuple{"torch", &here.torch, &there.torch}, std::tuple{"cuda", &here.cuda, &there.cuda},
+      std::tuple{"python", &here.python, &there.python}})
     if (*ours != *theirs)
       return fmt::format("{}: {} here, {} there", field, ours->empty() ? "unknown" : *ours,
         theirs->empty() ? "unknown" : *theirs);
@@ -380,9 +380,10 @@ result<bounds_table> baseline_table::table(bounds_table base) const {
     std::erase_if(base.problems, [](const auto& each) { return each.second.empty(); });
     std::erase_if(base.baselines, [](const auto& each) { return each.second.empty(); });
     if (!base.problems.empty())
-      base.t_sol_method += fmt::format("; of workloads that were not asked for again as in the table "
-                                       "of {}: {}",
-        earlier_->date, earlier_->t_sol_method);
+      base.t_sol_method +=
+        fmt::format("; of workloads that were not asked for again as in the table "
+                    "of {}: {}",
+          earlier_->date, earlier_->t_sol_method);
   }
   reached_rates rates(rates_);
   for (const auto& each : entries_)

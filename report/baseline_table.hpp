@@ -58,10 +58,10 @@ public:
 
   baseline_table(device_rates rates, std::vector<row> rows);
 
-  /// Begins with what an earlier table of this kind holds: modes that were timed there stay, and what
-  /// it says about problems that have no row here stays as it is. `provenance` is that of the answers
-  /// to come. Errors: `invalid_input` with the field in which the two differ (the hash of the
-  /// scripts, flush, samples, seed, rates), or which the table lacks.
+  /// Begins with what an earlier table of this kind holds: modes that were timed there stay, and
+  /// what it says about problems that have no row here stays as it is. `provenance` is that of the
+  /// answers to come. Errors: `invalid_input` with the field in which the two differ (the hash of
+  /// the scripts, flush, samples, seed, rates), or which the table lacks.
   result<void> extend(const bounds_table& earlier,
     const std::vector<std::pair<std::string, std::string>>& provenance);
   /// True for a mode that has a time already.

@@ -4,11 +4,12 @@
 usage: bench/cluster/chaos.py BUILD_FOLDER [--minutes 20] [--every 10] [--workers 200] [--seed 1] [--work mock|sleep]
                               [--quiet] [--node-timeout 15s] [--heartbeat 1s] [--out FOLDER] [--markdown FILE]
 
-Three nodes in network namespaces over TLS, as in faults.py. About every `--every` seconds one of these, drawn from the
-seed, hits a node that is whole: kill -9 and a new start, SIGTERM and a new start, SIGSTOP, link down, and what it
-sends or gets is lost, each for a time that is sometimes shorter and sometimes longer than the time-out. In the
-first third of the time the coordinator is killed as well and gone on with by `gristmill resume`; then it stays the same process, so that its
-memory can be watched. `--quiet` does no harm: what memory does then is what chaos has to be compared with.
+Three nodes in network namespaces over TLS, as in faults.py. About every `--every` seconds one of these, drawn from
+the seed, hits a node that is whole: kill -9 and a new start, SIGTERM and a new start, SIGSTOP, link down, and what it
+sends or gets is lost, each for a time that is sometimes shorter and sometimes longer than the time-out. In the first
+third of the time the coordinator is killed as well and gone on with by `gristmill resume`; then it stays the same
+process, so that its memory can be watched. `--quiet` does no harm: what memory does then is what chaos has to be
+compared with.
 
 At the end: is the log sound and each lease closed exactly once, has no candidate two verdicts, is any process, temporary file,
 job folder, tensor or socket left, and how does the memory of the coordinator change per minute, with an interval.
@@ -62,6 +63,8 @@ class chaos:
         self.chance = random.Random(options.seed)
         self.done = dict.fromkeys(HARMS, 0)
         self.busy = {}
+        # A rehearsal cannot be gone on with: its verdicts lack what `resume` reads.
+        self.resumable = options.work != "sleep"
         self.said = []
         self.died = []
         self.began = time.monotonic()
@@ -83,7 +86,7 @@ class chaos:
                 continue
             due = time.monotonic() + self.options.every * self.chance.uniform(0.5, 1.5)
             possible = {name: weight for name, weight in HARMS.items()
-                        if name != "coordinator" or time.monotonic() < first_third}
+                        if name != "coordinator" or self.resumable and time.monotonic() < first_third}
             if self.one.net.carrier == "plain":
                 possible = {n: w for n, w in possible.items() if n not in ("unheard", "deaf")}
             self.strike(self.chance.choices(list(possible), list(possible.values()))[0])
@@ -93,7 +96,11 @@ class chaos:
         """A node that ended though nobody told it to: written down once, and started again."""
         for name in NODES:
             node = self.one.nodes[name]
-            if name not in self.busy and not node.runs() and self.one.coordinator.runs():
+            if name in self.busy or node.runs() or not self.one.coordinator.runs():
+                continue
+            # The run has ended, and its coordinator will in a moment.
+            over = node.child.returncode == 0 and "the run is over" in node.last_words(1)
+            if not over:
                 self.died.append("%s ended by itself with %s: %s" % (name, node.child.returncode, node.last_words()))
                 self.say(self.died[-1])
                 node.start(node.child.args)
@@ -215,11 +222,14 @@ def page(one, options, harm, samples, code, late):
     memory = slope([(s.at, s.rss_kib / 1024) for s in samples if s.pid == samples[-1].pid], skip=0.2)
     files = slope([(s.at, s.files) for s in samples if s.pid == samples[-1].pid], skip=0.2)
     growth = memory.low * memory.minutes
-    if memory.known and growth > 0.05 * memory.mean:
+    # A run remembers every attempt, and its first minutes are no measure of what it leaks.
+    long_enough = memory.minutes >= 10
+    if memory.known and long_enough and growth > 0.05 * memory.mean:
         faults.append("memory grows: at least %.1f MiB in %.1f minutes" % (growth, memory.minutes))
-    if files.known and files.low * files.minutes > 5:
+    if files.known and long_enough and files.low * files.minutes > 5:
         faults.append("open files grow: at least %.0f in %.1f minutes" % (files.low * files.minutes, files.minutes))
-    counts = {kind: one.log.count(kind) for kind in ("attempt_finished", "node_joined", "node_lost", "handed_in")}
+    counts = {kind: one.log.count(kind) for kind in ("attempt_finished", "node_joined", "node_returned", "node_lost", "node_left",
+                                                       "handed_in")}
     struck = ", ".join("%s %d" % item for item in harm.done.items() if item[1]) or "none"
     lines = [
         "# Chaos", "",
@@ -231,9 +241,9 @@ def page(one, options, harm, samples, code, late):
         (counts["attempt_finished"], len(verdicts), "yes" if not twice else "NO"),
         "- %d leases granted, %d closed exactly once" % (granted, closed),
         "- `gristmill log verify`: " + words.split("\n")[-1],
-        "- nodes joined %d times, lost %d times; %d measurements handed in later" %
-        (counts["node_joined"], counts["node_lost"], counts["handed_in"]),
-        "- memory of the coordinator: " + memory.text("MiB"),
+        "- nodes joined %d times, returned %d times, left %d times, lost %d times; %d measurements handed in later" %
+        (counts["node_joined"], counts["node_returned"], counts["node_left"], counts["node_lost"], counts["handed_in"]),
+        "- memory of the coordinator: %s%s" % (memory.text("MiB"), "" if long_enough else "; too short to be judged"),
         "- its open files: " + files.text(""),
         "- left behind: %s" % ("nothing" if not left else "%d things" % len(left)), ""]
     lines += ["- FAULT: " + fault for fault in faults]

@@ -65,7 +65,7 @@ class cluster:
 
     def start(self, before_nodes=lambda: None):
         if self.tls:
-            self.make_trust(self.folder / "trust", self.names)
+            self.make_trust(self.folder / "trust", [*self.names, "stranger"])
         listen = "%s:%d" % (self.net.address("hub"), self.port)
         self.begin += ["--listen", listen, *self.times]
         if self.tls:

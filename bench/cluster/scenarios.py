@@ -191,6 +191,12 @@ def wrong_certificate(one, told):
     refused(one, told, node, ["certificate", "tls"])
 
 
+def borrowed_certificate(one, told):
+    """The right authority, and the name of another node."""
+    node = one.add("stranger", trust=one.trust("n1"))
+    refused(one, told, node, ["certificate"])
+
+
 def version_of(build):
     """The text that `gristmill --version` prints behind the name."""
     return private_machine.run(build / "gristmill", "--version").stdout.split()[-1]
@@ -210,8 +216,7 @@ def wrong_version(one, told):
     if version_of(copy) != other:
         told.faults.append("the copy still says version " + version_of(copy))
         return
-    trust = one.folder / "trust" / "nodes" / "n1"
-    node = one.add("stranger", gristmill=copy / "gristmill", trust=["--tls", trust])
+    node = one.add("stranger", gristmill=copy / "gristmill")
     refused(one, told, node, ["version"])
     shutil.rmtree(copy)
 
@@ -290,6 +295,7 @@ SCENARIOS = {
     "deaf": scenario("what is sent to a node is lost", one_way("in"), impairs=True),
     "slow_lines": scenario("100 ms delay and 2 % loss on all lines", slow_lines, impairs=True),
     "wrong_certificate": scenario("a node with the certificate of another authority", wrong_certificate),
+    "borrowed_certificate": scenario("a node under the certificate of another node", borrowed_certificate),
     "wrong_version": scenario("a node of another version", wrong_version),
     "full_disk": scenario("the disk of a node is full for 20 s", fill_disk, before=small_disk, after=take_disk_away),
     "clock_off": scenario("clocks of the nodes a day off", other_clocks, needs=has_faketime),

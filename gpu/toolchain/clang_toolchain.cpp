@@ -134,8 +134,11 @@ result<compile_output> compile_with_clang(const compile_input& input,
   const auto front = run_compiler(clang.program, *command, folder, limit);
   if (!front)
     return pass(front);
-  if (auto bad = failed_run(*front, input, folder, limit))
-    return std::move(*bad);
+  auto bad_front = failed_run(*front, input, folder, limit);
+  if (!bad_front)
+    return pass(bad_front);
+  if (*bad_front)
+    return std::move(**bad_front);
   const auto text = read_text_file(folder / "unit.ll", compiled_text_bytes_max);
   if (!text)
     return refused_because("the compiled code is too large");
@@ -154,8 +157,11 @@ result<compile_output> compile_with_clang(const compile_input& input,
   const auto back = run_compiler(clang.program, back_end_command(input, *arch), folder, limit);
   if (!back)
     return pass(back);
-  if (auto bad = failed_run(*back, input, folder, limit))
-    return std::move(*bad);
+  auto bad_back = failed_run(*back, input, folder, limit);
+  if (!bad_back)
+    return pass(bad_back);
+  if (*bad_back)
+    return std::move(**bad_back);
   auto ptx = read_text_file(folder / "unit.ptx", compiled_text_bytes_max);
   if (!ptx)
     return refused_because("the compiled code is too large");

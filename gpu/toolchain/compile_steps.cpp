@@ -7,7 +7,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace gristmill {
@@ -41,12 +44,43 @@ std::string unit_text(const compile_input& input, std::string_view epilogue) {
   return text;
 }
 
-std::optional<compile_output> failed_run(const compiler_run& run, const compile_input& input,
-  const std::filesystem::path& folder, std::chrono::milliseconds limit) {
+namespace {
+
+/// The line of the output that tells of a failure of the machine; empty when none does. Such lines
+/// name no file of the candidate, and what the candidate makes a compiler say always does: nobody
+/// gets out of a compile error by quoting one.
+std::string_view trouble_of_machine(std::string_view output) {
+  constexpr std::string_view beginnings[] = {
+    "error: ", "fatal error: ", "LLVM ERROR: ", "clang++-19: error: ", "clang-19: error: "};
+  constexpr std::string_view troubles[] = {"No space left on device", "Disk quota exceeded",
+    "Input/output error", "Read-only file system"};
+  while (!output.empty()) {
+    const auto line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    const auto begins = [&](std::string_view with) { return line.starts_with(with); };
+    const auto tells = [&](std::string_view of) { return line.find(of) != line.npos; };
+    if (std::any_of(std::begin(beginnings), std::end(beginnings), begins)
+      && std::any_of(std::begin(troubles), std::end(troubles), tells))
+      return line;
+  }
+  return {};
+}
+
+} // namespace
+
+result<std::optional<compile_output>> failed_run(const compiler_run& run,
+  const compile_input& input, const std::filesystem::path& folder,
+  std::chrono::milliseconds limit) {
   if (run.timed_out)
     return refused_because(fmt::format("the compiler was not done within {} ms", limit.count()));
   if (run.status == 0)
     return std::nullopt;
+  // As a shell says it: found and not to be executed, or not found.
+  if (run.status == 126 || run.status == 127)
+    return fail(errc::io_failed,
+      fmt::format("the compiler could not be executed: {}", run.output.substr(0, 512)));
+  if (const auto line = trouble_of_machine(run.output); !line.empty())
+    return fail(errc::io_failed, fmt::format("the compiler: {}", line.substr(0, 512)));
   std::string log = readable_log(run.output, input.unit, folder);
   if (run.status > 128)
     log = fmt::format("error: the compiler was ended by signal {}\n", run.status - 128) + log;

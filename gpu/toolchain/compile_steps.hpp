@@ -31,9 +31,11 @@ compile_output refused_because(std::string_view why);
 /// may well call one `T` or `x`.
 std::string unit_text(const compile_input& input, std::string_view epilogue);
 
-/// The compiler's own way to fail, as an answer; nothing when it went well.
-std::optional<compile_output> failed_run(const compiler_run& run, const compile_input& input,
-  const std::filesystem::path& folder, std::chrono::milliseconds limit);
+/// The compiler's own way to fail, as an answer; nothing when it went well. Fails with `io_failed`
+/// when the machine was at fault, such as by a full disk or a compiler that could not be executed:
+/// that is nobody's compile error.
+result<std::optional<compile_output>> failed_run(const compiler_run& run,
+  const compile_input& input, const std::filesystem::path& folder, std::chrono::milliseconds limit);
 
 /// Everything that is refused before a compiler starts, as an answer; nothing when all is well.
 /// Fails with `invalid_input` for a folder, a define or an entry that no caller should ask for.

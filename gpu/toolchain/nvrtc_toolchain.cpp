@@ -400,8 +400,11 @@ result<compile_output> compile_with_nvrtc(const compile_input& input, const fs::
   const auto ended = job.run("unit", signature_epilogue(input.unit, false), expressions);
   if (!ended)
     return pass(ended);
-  if (auto bad = failed_run(*ended, input, folder, limit))
-    return std::move(*bad);
+  auto bad_ended = failed_run(*ended, input, folder, limit);
+  if (!bad_ended)
+    return pass(bad_ended);
+  if (*bad_ended)
+    return std::move(**bad_ended);
   auto text = job.text("unit.ptx");
   auto symbols = job.text("unit.symbols");
   if (!text || !symbols)

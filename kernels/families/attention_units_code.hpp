@@ -6,8 +6,8 @@
 
 namespace gristmill {
 
-/// Keys a step (a multiple of 16), stages of keys and values on their way, the width of a head (64 or
-/// 128), and whether the two warpgroups take turns at the units.
+/// Keys a step (a multiple of 16), stages of keys and values on their way, the width of a head (64
+/// or 128), and whether the two warpgroups take turns at the units.
 struct attention_units_point {
   int keys = 128;
   int stages = 2;

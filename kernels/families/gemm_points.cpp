@@ -337,8 +337,7 @@ std::optional<gemm_point> best_gemm_point(
     }
     case gemm_path::wgmma:
       // Blocks take tile after tile: whole rounds of the tiles, at what a tile reads and computes.
-      cost = std::ceil(count / slots)
-        * (point.bm * point.bn + 100.0 * (point.bm + point.bn))
+      cost = std::ceil(count / slots) * (point.bm * point.bn + 100.0 * (point.bm + point.bn))
         * (1.0 - 0.01 * point.stages + 0.01 * point.cluster);
       break;
     case gemm_path::direct:

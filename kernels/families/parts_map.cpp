@@ -81,8 +81,7 @@ public:
     for (index_id one : pool.unflat(outer, outer_shape))
       index.push_back(one);
     index.push_back(head_);
-    const index_id in_part =
-      pool.add(pool.times(chunk_, pool.constant(point.width)), lane_);
+    const index_id in_part = pool.add(pool.times(chunk_, pool.constant(point.width)), lane_);
 
     std::vector<std::string> values;
     std::vector<std::string> stores;
@@ -115,22 +114,26 @@ public:
     std::string work;
     for (int64_t p = 0; p < parts(); ++p)
       work += fmt::format("float part{}[{}];\n", p, point.width);
-    work += fmt::format("#pragma unroll\nfor (int i = 0; i < {}; ++i) {{\n", point.width) + arithmetic;
+    work +=
+      fmt::format("#pragma unroll\nfor (int i = 0; i < {}; ++i) {{\n", point.width) + arithmetic;
     for (int64_t p = 0; p < parts(); ++p)
       work += fmt::format("  part{}[i] = {};\n", p, values[static_cast<size_t>(p)]);
     work += "}\n";
     for (int64_t p = 0; p < parts(); ++p)
-      work += fmt::format("packed<{0}, {1}> out{2};\nround_into(out{2}, part{2});\nout{2}.{3}({4} + "
-                          "{5});\n",
-        storage_type(spec.type), point.width, p, point.streaming ? "store_once" : "store", out,
-        stores[static_cast<size_t>(p)]);
+      work +=
+        fmt::format("packed<{0}, {1}> out{2};\nround_into(out{2}, part{2});\nout{2}.{3}({4} + "
+                    "{5});\n",
+          storage_type(spec.type), point.width, p, point.streaming ? "store_once" : "store", out,
+          stores[static_cast<size_t>(p)]);
     body += loop + indented(work, 4) + "  }\n}\n";
     body = indented(body, 2);
     return finished(body, heads, chunks, outer_size);
   }
 
 private:
-  int64_t parts() const { return joined_ == nullptr ? 1 : static_cast<int64_t>(joined_parts_.size()); }
+  int64_t parts() const {
+    return joined_ == nullptr ? 1 : static_cast<int64_t>(joined_parts_.size());
+  }
 
   void add_condition(const std::string& size) {
     std::string text = fmt::format("{} % {} == 0", size, point_.width);
@@ -218,7 +221,8 @@ private:
       const std::string from = writer_.parameters().input(input);
       std::string& text = is_fixed ? fixed_loads_ : loads_;
       if (is_vector) {
-        declarations_of(is_fixed) += fmt::format("packed<{}, {}> {}{};\n", type, point_.width, local, array);
+        declarations_of(is_fixed) +=
+          fmt::format("packed<{}, {}> {}{};\n", type, point_.width, local, array);
         text += fmt::format("{}{}.{}({} + {});\n", local, at,
           point_.streaming && !is_fixed ? "load_once" : "load", from, place);
       } else {
@@ -255,14 +259,15 @@ private:
                    point_.width, parts(), parts() == 1 ? "" : "s", point_.repeats)
       + writer_.preamble(body) + vector_code(point_.streaming) + "\n"
       + rounding_code({{.type = type}})
-      + fmt::format("\nextern \"C\" __global__ void __launch_bounds__({}) mapped_parts(\n  {}) {{\n",
+      + fmt::format(
+        "\nextern \"C\" __global__ void __launch_bounds__({}) mapped_parts(\n  {}) {{\n",
         point_.threads, writer_.parameters().declarations())
       + indented_sizes(writer_.parameters()) + body + "}\n";
     index_pool& pool = writer_.pool();
     json step = {{"op", "launch"}, {"entry", "mapped_parts"}};
-    step["grid"] = {fmt::format("ceil_div({} * {} * ceil_div({}, {}), {})", pool.plan_text(outer),
-                      pool.plan_text(chunks), pool.plan_text(heads), point_.repeats,
-                      point_.threads),
+    step["grid"] = {
+      fmt::format("ceil_div({} * {} * ceil_div({}, {}), {})", pool.plan_text(outer),
+        pool.plan_text(chunks), pool.plan_text(heads), point_.repeats, point_.threads),
       1, 1};
     step["block"] = {point_.threads, 1, 1};
     step["args"] = writer_.parameters().arguments();
@@ -336,8 +341,8 @@ std::vector<int64_t> widths_of(
   for (int64_t width : {2, 4, 8}) {
     try {
       const auto conditions = parts_writer(target, graph, sizes).conditions({.width = width});
-      const bool fits = std::all_of(
-        target.workloads.begin(), target.workloads.end(), [&](const workload& work) {
+      const bool fits =
+        std::all_of(target.workloads.begin(), target.workloads.end(), [&](const workload& work) {
           return std::all_of(conditions.begin(), conditions.end(), [&](const std::string& one) {
             const auto rest = value_at(target, work, one.substr(0, one.find(" == ")));
             return rest && *rest == 0;

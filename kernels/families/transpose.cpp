@@ -37,8 +37,8 @@ public:
     find_permutation();
   }
 
-  /// Numbers that one access of 16 bytes moves on both sides; 1 where an input and the output do not
-  /// allow more. Launch-plan conditions on sizes come with it.
+  /// Numbers that one access of 16 bytes moves on both sides; 1 where an input and the output do
+  /// not allow more. Launch-plan conditions on sizes come with it.
   int64_t vector_width(std::vector<std::string>& conditions) {
     // Other operands beside the turned one would be read at places of their own.
     const bool is_alone = std::all_of(graph_.nodes.begin(), graph_.nodes.end(),
@@ -102,9 +102,9 @@ public:
                              "through shared memory.\n",
                    tile)
       + writer_.preamble(body)
-      + (width == 1 ? std::string{}
-                    : vector_code(false) + "\n"
-            + rounding_code({{.type = target_.def.outputs.front().type}}))
+      + (width == 1
+          ? std::string{}
+          : vector_code(false) + "\n" + rounding_code({{.type = target_.def.outputs.front().type}}))
       + fmt::format("\nextern \"C\" __global__ void __launch_bounds__({}) turned_map(\n  {}) {{\n",
         tile / width * rows, writer_.parameters().declarations())
       + indented_sizes(writer_.parameters()) + body + "}\n";
@@ -166,12 +166,12 @@ private:
     writer_.line(fmt::format("float some[{}];", width_));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", width_));
-    writer_.line(fmt::format("some[i] = {};",
-      writer_.read_as(graph_.outputs.front(), index_, number_kind::number)));
+    writer_.line(fmt::format(
+      "some[i] = {};", writer_.read_as(graph_.outputs.front(), index_, number_kind::number)));
     writer_.close();
     writer_.set_hook({});
-    writer_.line(fmt::format("packed<{}, {}> out;",
-      storage_type(target_.def.outputs.front().type), width_));
+    writer_.line(
+      fmt::format("packed<{}, {}> out;", storage_type(target_.def.outputs.front().type), width_));
     writer_.line("round_into(out, some);");
     writer_.line(fmt::format("out.store({} + {});", writer_.parameters().output(0), place));
   }
@@ -260,13 +260,13 @@ private:
 
 class transpose_space : public parameter_space {
 public:
-  transpose_space(
-    const problem& target, const op_graph& graph, size_formulas sizes, int64_t width)
+  transpose_space(const problem& target, const op_graph& graph, size_formulas sizes, int64_t width)
     : parameter_space("transpose",
       {{"r", "rows of threads a block", "more threads for a tile", "more elements a thread"},
         {"t", "numbers along a side of a tile", "longer runs of memory", "less shared memory"},
         {"v", "numbers an access", "fewer and wider memory instructions", "more of them"}},
-      all_points(width), width > 1 ? std::vector<int64_t>{16, 64, width} : std::vector<int64_t>{8, 0, 0}),
+      all_points(width),
+      width > 1 ? std::vector<int64_t>{16, 64, width} : std::vector<int64_t>{8, 0, 0}),
       target_(target), graph_(graph), sizes_(std::move(sizes)),
       promises_(points_with({{32, 64, width}, {8, 64, width}, {4, 64, 0}, {8, 64, 0}})) {}
 
@@ -283,8 +283,8 @@ private:
     std::vector<std::vector<int64_t>> points{
       {4, 0, 0}, {8, 0, 0}, {16, 0, 0}, {32, 0, 0}, {4, 64, 0}, {8, 64, 0}, {16, 64, 0}};
     if (width > 1)
-      points.insert(points.end(), {{8, 64, width}, {16, 64, width}, {32, 64, width},
-        {16, 32, width}, {32, 32, width}});
+      points.insert(points.end(),
+        {{8, 64, width}, {16, 64, width}, {32, 64, width}, {16, 32, width}, {32, 32, width}});
     return points;
   }
 

@@ -67,8 +67,8 @@ public:
   void set_hook(node_hook hook) { hook_ = std::move(hook); }
 
   /// Asked before an element of an input of the definition is read from memory.
-  using input_hook = std::function<std::optional<written_value>(
-    size_t input, const std::vector<index_id>& index)>;
+  using input_hook =
+    std::function<std::optional<written_value>(size_t input, const std::vector<index_id>& index)>;
   void set_input_hook(input_hook hook) { input_hook_ = std::move(hook); }
 
   /// One line in the current block.

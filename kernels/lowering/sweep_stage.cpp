@@ -82,8 +82,8 @@ bool is_feasible(const sweep_point& point, const sweep_facts& facts) {
   }
   const int64_t longest = sweep_columns_max(facts.load, point);
   const int64_t span = int64_t{point.threads} * point.cluster * point.width;
-  return std::any_of(facts.shapes.workloads.begin(), facts.shapes.workloads.end(),
-    [&](const workload_shape& work) {
+  return std::any_of(
+    facts.shapes.workloads.begin(), facts.shapes.workloads.end(), [&](const workload_shape& work) {
       const bool is_worth_sharing =
         work.cols * std::max(1, facts.load.row_bytes) >= shared_row_bytes * point.cluster;
       return work.fits_width.at(point.width) && work.cols <= longest && work.cols * 2 > span
@@ -117,9 +117,9 @@ std::vector<std::vector<int64_t>> all_points(const sweep_facts& facts) {
 /// Points to try in this order, as far as they are feasible.
 std::vector<std::vector<int64_t>> wishes(
   const sweep_facts& facts, const std::vector<std::vector<int64_t>>& points) {
-  const auto largest = std::max_element(facts.shapes.workloads.begin(),
-    facts.shapes.workloads.end(),
-    [](const workload_shape& a, const workload_shape& b) { return a.elements < b.elements; });
+  const auto largest =
+    std::max_element(facts.shapes.workloads.begin(), facts.shapes.workloads.end(),
+      [](const workload_shape& a, const workload_shape& b) { return a.elements < b.elements; });
   const int64_t cols = largest == facts.shapes.workloads.end() ? 4096 : largest->cols;
   const int64_t width = 16 / facts.narrowest;
   // As many blocks as the registers allow: rows of several blocks overlap.
@@ -140,8 +140,9 @@ std::vector<std::vector<int64_t>> wishes(
   };
   // Without sums over all rows the device hands out rows better than a walk does.
   const row_walk walk = facts.has_sums ? row_walk::all : row_walk::one;
-  // Measured on an H200 (docs/results-h200.md): four vectors of 16 bytes a thread in blocks that have
-  // a row each, eight in clusters, and where nothing but numbers is written, twice the threads.
+  // Measured on an H200 (docs/results-h200.md): four vectors of 16 bytes a thread in blocks that
+  // have a row each, eight in clusters, and where nothing but numbers is written, twice the
+  // threads.
   const auto threads_for = [&](int64_t columns, int64_t vectors) {
     int64_t threads = 128;
     while (threads < 1024 && threads * vectors * width < columns)
@@ -211,8 +212,8 @@ result<stage_space_ptr> read_sweep_stage(const problem& target, const op_graph& 
   if (points.empty())
     return fail(errc::unsupported, "no workload has rows that registers hold");
   const auto wished = wishes(facts, points);
-  return stage_space_ptr{std::make_unique<sweep_space>(
-    std::move(*kernel), target.def, std::move(points), wished)};
+  return stage_space_ptr{
+    std::make_unique<sweep_space>(std::move(*kernel), target.def, std::move(points), wished)};
 }
 
 } // namespace gristmill

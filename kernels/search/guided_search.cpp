@@ -72,9 +72,9 @@ search_result guided_search::next() {
   const bool is_due = record_.points_since_groups() >= points_between_groups;
   if (auto out = is_due ? combination() : std::nullopt)
     return std::move(*out);
-  for (auto step : {&guided_search::promotion, &guided_search::relative, &guided_search::promise, &guided_search::start,
-         &guided_search::move, &guided_search::random_point, &guided_search::combination,
-         &guided_search::confirmation}) {
+  for (auto step : {&guided_search::promotion, &guided_search::relative, &guided_search::promise,
+         &guided_search::start, &guided_search::move, &guided_search::random_point,
+         &guided_search::combination, &guided_search::confirmation}) {
     if (auto out = (this->*step)())
       return std::move(*out);
   }
@@ -188,8 +188,8 @@ guided_search::offer guided_search::promise() {
   for (const program_point& point : promises_) {
     if (record_.is_broken(space_.key(point)))
       continue;
-    if (auto out =
-          try_out(point, "", "Among the best guesses of its family: " + space_.describe(point) + "."))
+    if (auto out = try_out(
+          point, "", "Among the best guesses of its family: " + space_.describe(point) + "."))
       return out;
   }
   return std::nullopt;

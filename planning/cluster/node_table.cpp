@@ -137,8 +137,9 @@ result<session_id> node_table::offer(const node_offer& what, nanoseconds now) {
   for (const auto& device : what.devices)
     node.left_idle.push_back(why_not_used(device));
   node.compile_slots = what.compile_slots;
-  node.no_compiles = what.compile_slots == 0 || what.toolchain == needs_.toolchain
-    ? std::string{}
+  node.no_compiles = what.compile_slots == 0 || what.toolchain == needs_.toolchain ? std::string{}
+    : needs_.toolchain.empty()
+    ? std::string{"the run compiles nothing"}
     : fmt::format("it has {}, and the run compiles with {}",
       what.toolchain.empty() ? "no compiler" : what.toolchain, needs_.toolchain);
   node.workers_max = needs_.workers_may_leave ? what.workers : 0;

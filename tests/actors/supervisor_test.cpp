@@ -519,7 +519,8 @@ TEST_CASE_FIXTURE(
   for (int i = 1; i < 4; ++i) {
     auto next = worker_elsewhere("far-" + std::to_string(i));
     hub->places = {next};
-    caf::anon_send_exit(far, caf::exit_reason::remote_link_unreachable);
+    caf::anon_send_exit(
+      far, i == 1 ? caf::exit_reason::user_shutdown : caf::exit_reason::remote_link_unreachable);
     settle();
     advance(config.back_off_first);
     far = next;

@@ -100,8 +100,9 @@ TEST_CASE("a table is extended in its place, and what was timed is not measured 
     << R"({"status": "timed", "rates": {"bytes_per_second": 1e12, "macs_per_second": {"fp32": 1e13}}})";
   const auto rates = (here.folder / "rates.json").string();
   const auto measure = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"baseline", "softmax", "--gpus", "cpu", "--python", here.python(),
-                                  "--rates", rates, "-o", here.out()});
+    flags.insert(flags.begin(),
+      {"baseline", "softmax", "--gpus", "cpu", "--python", here.python(), "--rates", rates, "-o",
+        here.out()});
     return ended(flags);
   };
   const auto first = measure({"--modes", "eager"});

@@ -64,7 +64,8 @@ public:
 
 TEST_SUITE_BEGIN("blob chaos");
 
-TEST_CASE("whatever is lost, doubled or damaged, each fetch ends once, and only with the right bytes") {
+TEST_CASE(
+  "whatever is lost, doubled or damaged, each fetch ends once, and only with the right bytes") {
   std::vector<std::string> texts;
   for (size_t n = 0; n < 6; ++n)
     texts.push_back(std::string(n * 150'000 + 1, static_cast<char>('a' + n)));
@@ -75,7 +76,7 @@ TEST_CASE("whatever is lost, doubled or damaged, each fetch ends once, and only 
     content[refs.back().sha256] = text;
   }
   uint64_t fetched = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     draws draw{seed * 0x9e3779b97f4a7c15};
     memory_inbox inbox;
@@ -149,7 +150,7 @@ TEST_CASE("whatever is lost, doubled or damaged, each fetch ends once, and only 
     for (const auto& [name, text] : inbox.whole)
       CHECK(text == content.at(name));
   }
-  CHECK(fetched > 1000);
+  CHECK(fetched > 300);
 }
 
 TEST_SUITE_END();

@@ -447,7 +447,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(transfer_fixture, "many blobs of one peer all arrive, four files at a time") {
   std::vector<blob_ref> many;
-  for (int n = 0; n < 200; ++n)
+  for (int n = 0; n < 40; ++n)
     many.push_back(*there->put(content_of(1000 + static_cast<size_t>(n))));
   fetch(1, many);
   size_t most = 0;

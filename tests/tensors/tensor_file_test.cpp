@@ -44,8 +44,8 @@ TEST_CASE_FIXTURE(
   CHECK(mapped_file::open(file, 8)->bytes()[0] == std::byte{2});
 }
 
-TEST_CASE_FIXTURE(
-  temporary_folder, "what a killed process left of a tensor stops no later one of the same number") {
+TEST_CASE_FIXTURE(temporary_folder,
+  "what a killed process left of a tensor stops no later one of the same number") {
   const auto file = path / "x.bin";
   for (int serial = 0; serial < 64; ++serial) {
     std::filesystem::path left = file;

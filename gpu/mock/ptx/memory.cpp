@@ -392,14 +392,12 @@ void look_at_access(
   warp& w = as_warp(s);
   uint64_t addresses[warp_lanes];
   addresses_of(w, o, addresses);
-  access_memo* const m = s.accesses && s.active == all_lanes && o.access != 0
-    ? &s.accesses[o.access]
-    : nullptr;
+  access_memo* const m =
+    s.accesses && s.active == all_lanes && o.access != 0 ? &s.accesses[o.access] : nullptr;
   space where = o.where == space::parameter || o.where == space::constant ? space::global : o.where;
   if (where == space::generic)
     where = space_of(addresses[0]);
-  if (!m || (where == space::global && w.block->l2)
-    || !is_worth_remembering(*m)) {
+  if (!m || (where == space::global && w.block->l2) || !is_worth_remembering(*m)) {
     resolve(w, o, addresses, bytes, write, false, out);
     return;
   }

@@ -25,7 +25,8 @@ struct lane_state {
   uint32_t* predicates = nullptr;
   /// Lanes that execute the current operation; never 0 in a handler.
   uint32_t active = 0;
-  /// What `ld` and `st` remember, by `operation::access`; null where each access has to be looked at.
+  /// What `ld` and `st` remember, by `operation::access`; null where each access has to be looked
+  /// at.
   access_memo* accesses = nullptr;
   /// Of the block, and of the warp.
   uint8_t* shared = nullptr;

@@ -97,7 +97,8 @@ private:
 
 runner::runner(instance& state, const launch& what, const kernel& code)
   : what_(what), code_(code), extent_(cluster_extent(what, code)),
-    operations_(code.operations.size()), straight_(code.operations.size() + 1), order_(what.order_seed), printed_(what.printed_bytes_max) {
+    operations_(code.operations.size()), straight_(code.operations.size() + 1),
+    order_(what.order_seed), printed_(what.printed_bytes_max) {
   if (what.timing)
     unrolled_ = find_unrolled(code);
   if (what.caches) {

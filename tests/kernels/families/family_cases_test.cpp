@@ -43,7 +43,8 @@ struct family_case {
 const std::map<std::string, stage_reader>& readers() {
   static const std::map<std::string, stage_reader> table = {{"attention", read_attention_stage},
     {"fold", read_fold_stage}, {"index", read_indexed_map_stage}, {"parts", read_parts_map_stage},
-    {"scan", read_scan_stage}, {"sweep", read_sweep_stage}, {"topk", read_top_values_stage}, {"transpose", read_transpose_stage}};
+    {"scan", read_scan_stage}, {"sweep", read_sweep_stage}, {"topk", read_top_values_stage},
+    {"transpose", read_transpose_stage}};
   return table;
 }
 
@@ -145,8 +146,9 @@ TEST_CASE("every case's family computes what torch says, at its first point and 
   }
 }
 
-TEST_CASE("rows are walked over in every way: alone, all by some blocks, with the next loaded ahead, "
-          "and by clusters") {
+TEST_CASE(
+  "rows are walked over in every way: alone, all by some blocks, with the next loaded ahead, "
+  "and by clusters") {
   mock_bench bench;
   if (!bench.is_ready())
     return;
@@ -165,5 +167,7 @@ TEST_CASE("rows are walked over in every way: alone, all by some blocks, with th
         check_point(bench, one, **space, point, 0);
     }
   }
-  CHECK((seen.empty() || seen.size() >= 6));
+  // One case alone does not have all ways.
+  const bool is_whole = std::getenv("GRISTMILL_CASE") == nullptr;
+  CHECK((!is_whole || seen.empty() || seen.size() >= 8));
 }

@@ -29,7 +29,8 @@ struct host_access {
 struct access_memo {
   bool known = false;
   host_access::layout shape = host_access::scattered;
-  /// In the shared memory of whichever block, in the local memory of whichever warp, else at `base`.
+  /// In the shared memory of whichever block, in the local memory of whichever warp, else at
+  /// `base`.
   bool in_shared = false;
   bool in_local = false;
   /// A row of global memory: sectors and lines follow from its place.

@@ -81,8 +81,8 @@ struct lane_library {
   handler select[3];
   handler convert_pair[4];
   address_pattern (*pattern)(const uint64_t* addresses, uint64_t stride);
-  /// `ld` and `st` by the bytes of an element in memory and of its register; null where these do not
-  /// go together.
+  /// `ld` and `st` by the bytes of an element in memory and of its register; null where these do
+  /// not go together.
   handler (*load)(bool is_signed, uint32_t memory_bytes, uint32_t register_bytes);
   handler (*store)(uint32_t memory_bytes, uint32_t register_bytes);
   /// Of the words of the active lanes, which are below 2^31: how many are the same; how many

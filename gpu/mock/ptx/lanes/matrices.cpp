@@ -124,7 +124,6 @@ void multiply(lane_state& s, const operation& o) {
 } // namespace
 
 extern const handler products[3];
-const handler products[3] = {
-  multiply<half, false>, multiply<bfloat, false>, multiply<half, true>};
+const handler products[3] = {multiply<half, false>, multiply<bfloat, false>, multiply<half, true>};
 
 } // namespace gristmill::ptx::GRISTMILL_PTX_LANES

@@ -56,8 +56,7 @@ const lane_library library{integer_entries, floating_entries, half_entries, math
   {unary<uint16_t, uint16_t, same>, unary<uint32_t, uint32_t, same>,
     unary<uint64_t, uint64_t, same>},
   {select<uint16_t>, select<uint32_t>, select<uint64_t>},
-  {convert_pairs[0], convert_pairs[1], convert_pairs[2], convert_pairs[3]}, pattern,
-  load_of, store_of, most_equal, most_in_a_bank,
-  {products[0], products[1], products[2]}};
+  {convert_pairs[0], convert_pairs[1], convert_pairs[2], convert_pairs[3]}, pattern, load_of,
+  store_of, most_equal, most_in_a_bank, {products[0], products[1], products[2]}};
 
 } // namespace gristmill::ptx::GRISTMILL_PTX_LANES

@@ -96,7 +96,7 @@ TEST_CASE("both builds multiply 16-bit matrices to the same bits") {
   }
   // d, a, b, c: registers of 128 bytes among the bench's random ones; d is among the sources.
   const uint32_t list[] = {0, 128, 256, 384, 512, 640, 768, 896, 128, 256, 384, 512, 640, 768};
-  for (const uint8_t depth : {8, 16})
+  for (const uint8_t depth : {uint8_t{8}, uint8_t{16}})
     for (size_t i = 0; i < 3; ++i)
       for (uint64_t seed = 1; seed < 12; ++seed) {
         lane_bench one(seed, all_lanes);
