@@ -2,6 +2,7 @@
 
 #include "gpu/cuda/cubin_symbols.hpp"
 #include "gpu/cuda/module_globals.hpp"
+#include "gpu/toolchain/resource_lines.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,10 +43,15 @@ result<gristmill::module_handle> module_table::load(std::string_view code) {
     auto made = assembler_->assemble(code, arch_);
     if (!made)
       return pass(made);
-    m.note = {fmt::format("{} for {}", assembler_->title(), arch_), std::move(made->log)};
-    image = std::move(made->cubin);
-    m.globals = kept_in(image, writable_globals(code));
-    m.has_all = true;
+    if (is_slowed_by_linking(made->log)) {
+      m.globals = writable_globals(code);
+      m.note = {fmt::format("the driver {}, as a whole program", api_->version_text()), {}};
+    } else {
+      m.note = {fmt::format("{} for {}", assembler_->title(), arch_), std::move(made->log)};
+      image = std::move(made->cubin);
+      m.globals = kept_in(image, writable_globals(code));
+      m.has_all = true;
+    }
   } else {
     m.globals = writable_globals(code);
     m.note.assembled_by = fmt::format("the driver {} ({})", api_->version_text(), why_driver_);

@@ -296,6 +296,9 @@ result<std::optional<compile_output>> assemble(const nvrtc_job& job, const compi
     return refused_because(fmt::format("the assembler was not done within {} ms", limit.count()));
   if (ended->status == 0) {
     log += resource_lines(ended->output);
+    if (is_slowed_by_linking(ended->output))
+      log +=
+        "note: a device assembles this as a whole program; these figures are of a linkable one\n";
     return std::optional<compile_output>{};
   }
   return answer_without_code(verdict_status::compile_error,

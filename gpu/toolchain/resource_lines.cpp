@@ -40,6 +40,11 @@ std::string_view between(std::string_view line, std::string_view before, std::st
 
 } // namespace
 
+bool is_slowed_by_linking(std::string_view assembler_log) {
+  return assembler_log.find("(C7504)") != std::string_view::npos
+    || assembler_log.find("(C7509)") != std::string_view::npos;
+}
+
 std::string resource_lines(std::string_view assembler_log) {
   constexpr size_t entries_max = 64;
   std::map<std::string, figures> entries;

@@ -26,3 +26,13 @@ TEST_CASE("a log without figures gives no line, whatever else it holds") {
   CHECK(resource_lines("Compiling entry function '' for\nUsed 4 registers\n").empty());
   CHECK(resource_lines("Compiling entry function 'x").empty());
 }
+
+TEST_CASE("what an assembler loses because code might be linked is seen") {
+  CHECK(
+    is_slowed_by_linking("ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored "
+                         "to maintain compatibility across compilation units.\n"));
+  CHECK(is_slowed_by_linking("ptxas info    : (C7509) Potential Performance Loss: wgmma.mma_async "
+                             "instructions are serialized\n"));
+  CHECK_FALSE(is_slowed_by_linking("ptxas info    : Used 168 registers, used 16 barriers\n"));
+  CHECK_FALSE(is_slowed_by_linking(""));
+}
