@@ -67,7 +67,7 @@ struct node_device {
 
 /// A measurement that ended while the coordinator was away. Its outputs lie on the node still.
 struct held_result {
-  /// `measure_key` (cluster/measure_key.hpp): what was measured, apart from attempt and lease.
+  /// `measure_key` (actors/measure_key.hpp): what was measured, apart from attempt and lease.
   std::string key;
   /// Name of the device on its node.
   std::string device;
