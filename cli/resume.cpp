@@ -134,6 +134,10 @@ exit_code resume_command(const resume_arguments& arguments) {
   auto settings = settings_of(directory);
   if (!settings)
     return complain(settings.error());
+  if (settings->proposer == "sleep")
+    return complain({errc::refused,
+      directory.root().string()
+        + ": a rehearsal (--proposer sleep) has no verdicts to go on from; start it anew"});
   if (auto same = check_same(arguments, *settings, beginning->seed); !same)
     return complain(same.error());
   auto budget = extended(beginning->budget, arguments.budget);

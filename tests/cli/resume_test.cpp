@@ -206,6 +206,14 @@ TEST_CASE("what cannot be gone on with says why") {
   program nowhere({"resume", (folder / "none").string()});
   CHECK(nowhere.wait() == 2);
   CHECK(nowhere.err().find("no run.db") != std::string::npos);
+
+  const auto rehearsed = (folder / "rehearsed").string();
+  program rehearsal({"run", "softmax", "--gpus", "sleep:1ms:1", "--proposer", "sleep", "--workers",
+    "1", "--budget", "2attempts", "--out", rehearsed});
+  rehearsal.wait();
+  program again({"resume", rehearsed, "--budget", "4attempts"});
+  CHECK(again.wait() == 2);
+  CHECK(again.err().find("a rehearsal (--proposer sleep) has no verdicts") != std::string::npos);
 }
 
 TEST_CASE("a log is shown by kind and time, and a misspelt kind is told") {
