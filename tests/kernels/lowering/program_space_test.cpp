@@ -84,7 +84,7 @@ TEST_CASE("a key finds its program again, and nothing else does") {
     for (size_t p = 0; p < space->partitions(); ++p) {
       const auto point = space->first(p);
       CHECK(space->find(space->key(point)) == point);
-      CHECK(space->key(point).starts_with("p") == (p != 0));
+      CHECK(space->key(point).starts_with("p" + std::to_string(p) + ":") == (p != 0));
     }
     for (const char* other :
       {"", "p", "p0:", "p99:map/t256", "p1:", "map/t0/v0", "+", "p1:+", "p18446744073709551616:x"})
