@@ -205,7 +205,7 @@ TEST_CASE("the search begins with the warpgroup units, though the small twin has
   std::vector<trial> history;
   const auto next = propose(space, {workloads, history, {}, 1, {}, check});
   REQUIRE_MESSAGE(next.outcome == search_outcome::candidate, next.reason);
-  CHECK(next.candidate.key == "attention_units/k128/st2");
+  CHECK(next.candidate.key == "attention_units/k160/st2/turn1");
   for (const std::string key : {"attention_units/k128/st2", "attention_units/k64/st4",
          "attention_units/k64/st3", "attention_units/k64/st2"}) {
     CAPTURE(key);
