@@ -1,6 +1,5 @@
 #include "actors/run_jobs.hpp"
 
-#include "actors/child_job.hpp"
 #include "actors/input_cases.hpp"
 #include "actors/prepare_jobs.hpp"
 #include "journal/hash.hpp"
@@ -383,6 +382,19 @@ result<run_job> build_run_job(
   out->against.push_back(std::move(*against));
   out->blocks = context.measured ? blocks_measured : blocks_modelled;
   return out;
+}
+
+result<child_job> make_runner_child(const run_context& context, const measure_request& request,
+  const std::string& device, std::chrono::nanoseconds deadline) {
+  auto work = build_run_job(context, request, device);
+  if (!work)
+    return pass(work);
+  job what;
+  what.kind = job_kind::run;
+  what.token = request.under.token;
+  what.run = std::move(*work);
+  return make_child_job(
+    context, child_profile::runner, "gristmill-runner", std::move(what), deadline);
 }
 
 measurement read_run_result(const run_context& context, const measure_request& request,

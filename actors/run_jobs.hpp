@@ -1,12 +1,14 @@
 #pragma once
 
 #include "actors/candidate.hpp"
+#include "actors/child_job.hpp"
 #include "actors/run_context.hpp"
 #include "messages/child.hpp"
 #include "messages/measure.hpp"
 #include "messages/verdict.hpp"
 #include "protocol/job.hpp"
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,10 @@ namespace gristmill {
 /// has not; `not_found` for an input that the oracle has not made or code that is gone.
 result<run_job> build_run_job(
   const run_context& context, const measure_request& request, const std::string& device);
+
+/// The runner with that job, ready to be started. Errors: those of `build_run_job`; `io_failed`.
+result<child_job> make_runner_child(const run_context& context, const measure_request& request,
+  const std::string& device, std::chrono::nanoseconds deadline);
 
 /// What a runner's end means, one element for each workload that was asked for, in the problem's
 /// order. A runner that broke off, or whose answer is not plausible (nonce, number and names of

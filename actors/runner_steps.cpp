@@ -1,6 +1,5 @@
 #include "actors/runner_steps.hpp"
 
-#include "actors/child_job.hpp"
 #include "actors/run_jobs.hpp"
 
 #include <algorithm>
@@ -12,15 +11,7 @@ measure_steps runner_steps(run_context_ptr context, std::string device) {
   measure_steps out;
   out.begin = [context, device](const measure_request& request,
                 std::chrono::nanoseconds deadline) -> result<child_request> {
-    auto work = build_run_job(*context, request, device);
-    if (!work)
-      return pass(work);
-    job what;
-    what.kind = job_kind::run;
-    what.token = request.under.token;
-    what.run = std::move(*work);
-    auto child = make_child_job(
-      *context, child_profile::runner, "gristmill-runner", std::move(what), deadline);
+    auto child = make_runner_child(*context, request, device, deadline);
     if (!child)
       return pass(child);
     // It outlives this call, and maybe the measurement: `end` decides.

@@ -218,7 +218,7 @@ exit_code print_end(const baseline_arguments& arguments, const baseline_table& t
 /// Everything behind the checks of the flags. `earlier`: the table of --extend, null without.
 exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> problems,
   const baseline_limits& limits, const bounds_table* earlier) {
-  auto scratch = scratch_folder::create("gristmill-baselines-");
+  auto scratch = scratch_folder::create("gristmill-baseline-");
   if (!scratch)
     return complain(scratch.error());
   baseline_protocol how;

@@ -1,5 +1,6 @@
 // gristmill-emulate KERNEL PLAN: one kernel on the mock GPU, with all checks. docs/emulate.md.
 
+#include "cli/scratch_folder.hpp"
 #include "gpu/mock/emulate_json.hpp"
 #include "gpu/toolchain/device_compiler.hpp"
 #include "journal/hash.hpp"
@@ -45,28 +46,6 @@ struct arguments {
   uint64_t limit = 2'000'000'000;
   bool no_time = false;
   bool json = false;
-};
-
-/// Removed with its content.
-class private_folder {
-public:
-  private_folder() {
-    std::error_code ignored;
-    std::string made = (fs::temp_directory_path(ignored) / "gristmill-emulate-XXXXXX").string();
-    if (mkdtemp(made.data()) != nullptr)
-      path_ = made;
-  }
-  private_folder(const private_folder&) = delete;
-  private_folder& operator=(const private_folder&) = delete;
-  ~private_folder() {
-    std::error_code ignored;
-    if (!path_.empty())
-      fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
 };
 
 result<ptx::check_set> read_checks(const std::string& text) {
@@ -267,10 +246,10 @@ result<device_code> read_code(const arguments& given, const compile_unit& unit,
   const auto compiler = find_device_compiler(given.toolchain, programs, environment);
   if (!compiler)
     return pass(compiler);
-  const private_folder folder;
-  if (folder.path().empty())
-    return fail(errc::io_failed, "no folder for temporary files");
-  auto compiled = compile_device_code({*text, unit, options, arch, true}, folder.path(), *compiler,
+  const auto folder = scratch_folder::create("gristmill-emulate-");
+  if (!folder)
+    return pass(folder);
+  auto compiled = compile_device_code({*text, unit, options, arch, true}, folder->path(), *compiler,
     compiler->is_nvrtc() ? (programs / nvrtc_program_name).string() : compiler->path);
   if (!compiled)
     return pass(compiled);

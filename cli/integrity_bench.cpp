@@ -247,15 +247,7 @@ result<evidence> integrity_bench::measure(const attempt_id& attempt, const candi
     std::lock_guard guard(stores_);
     asked.under.token = ++token_;
   }
-  auto work = build_run_job(*context_, asked, device_);
-  if (!work)
-    return pass(work);
-  job what;
-  what.kind = job_kind::run;
-  what.token = asked.under.token;
-  what.run = std::move(*work);
-  auto child = make_child_job(
-    *context_, child_profile::runner, "gristmill-runner", std::move(what), child_deadline);
+  auto child = make_runner_child(*context_, asked, device_, child_deadline);
   if (!child)
     return pass(child);
   const auto ended = wait_for(child->request);

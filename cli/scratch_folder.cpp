@@ -31,12 +31,16 @@ int lock_folder(const fs::path& folder) {
   return -1;
 }
 
-/// Removes what commands left behind that were killed.
+/// What `mkdtemp` replaces.
+constexpr std::string_view drawn = "XXXXXX";
+
+/// Removes what commands left behind that were killed. A longer name is somebody else's.
 void reap(const fs::path& parent, std::string_view prefix) {
   std::error_code error;
   std::vector<fs::path> old;
   for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().starts_with(prefix))
+    if (const auto name = it->path().filename().string();
+        name.starts_with(prefix) && name.size() == prefix.size() + drawn.size())
       old.push_back(it->path());
   for (const auto& folder : old)
     if (const int lock = lock_folder(folder); lock >= 0) {
@@ -55,7 +59,7 @@ result<scratch_folder> scratch_folder::create(std::string_view prefix) {
   reap(parent, prefix);
   // Another command may take a new folder for an old one before it is locked.
   for (int attempt = 0; attempt < 10; ++attempt) {
-    auto name = (parent / fmt::format("{}XXXXXX", prefix)).string();
+    auto name = (parent / fmt::format("{}{}", prefix, drawn)).string();
     if (mkdtemp(name.data()) == nullptr)
       return fail(errc::io_failed, fmt::format("{}: {}", name, std::strerror(errno)));
     const int lock = lock_folder(name);

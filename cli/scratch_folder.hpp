@@ -11,8 +11,8 @@ namespace gristmill {
 /// A folder among the temporary files, gone with all that it holds when this object ends.
 class scratch_folder {
 public:
-  /// Its name begins with `prefix`. What commands of this prefix left behind that were killed is
-  /// removed first. Errors: `io_failed`.
+  /// Its name is `prefix` and six letters. What commands of this prefix left behind that were
+  /// killed is removed first. Errors: `io_failed`.
   static result<scratch_folder> create(std::string_view prefix);
   scratch_folder(scratch_folder&& other) noexcept;
   scratch_folder& operator=(scratch_folder&&) = delete;

@@ -271,11 +271,7 @@ attempt::commands attempt::measure_again(std::string reason, instant now) {
     return finish(attempt_outcome::infrastructure,
       fmt::format("{} (measured {} times in vain)", reason, repeats_ + 1), now);
   ++repeats_;
-  commands out;
-  give_back(out, reason, now);
-  for (auto& command : ask_for_lease(now))
-    out.push_back(std::move(command));
-  return out;
+  return change_lease(reason, now);
 }
 
 attempt::commands attempt::measure_elsewhere(std::string reason, instant now) {
@@ -283,6 +279,10 @@ attempt::commands attempt::measure_elsewhere(std::string reason, instant now) {
     return finish(attempt_outcome::infrastructure,
       fmt::format("{} ({} machines were lost under it)", reason, losses_ + 1), now);
   ++losses_;
+  return change_lease(reason, now);
+}
+
+attempt::commands attempt::change_lease(const std::string& reason, instant now) {
   commands out;
   give_back(out, reason, now);
   for (auto& command : ask_for_lease(now))

@@ -180,6 +180,8 @@ private:
   commands measure_again(std::string reason, instant now);
   /// The same after the loss of a machine, which is not counted as a repeat.
   commands measure_elsewhere(std::string reason, instant now);
+  /// Gives back what is held and asks anew.
+  commands change_lease(const std::string& reason, instant now);
   /// The broker will not have this candidate run (again): a verdict without a measurement.
   commands refused_by_broker(const std::string& reason, instant now);
   /// Gives back the lease in hand, if there is one.

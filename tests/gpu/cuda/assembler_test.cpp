@@ -1,6 +1,7 @@
 #include "gpu/cuda/assembler.hpp"
 #include "gpu/cuda/cubin_symbols.hpp"
 #include "gpu/cuda/measuring_ptx.hpp"
+#include "gpu/toolchain/resource_lines.hpp"
 
 #include <doctest/doctest.h>
 
@@ -80,4 +81,21 @@ TEST_CASE("code that does not assemble is refused with the assembler's words") {
   REQUIRE_FALSE(bad);
   CHECK(bad.error().code == errc::invalid_input);
   CHECK(bad.error().what.find("frobnicate") != std::string::npos);
+}
+
+TEST_CASE("the assembler says itself where it slows code down because that might be linked") {
+  auto with = cuda::assembler::load({});
+  if (!with) {
+    MESSAGE("SKIPPED: " << with.error().what);
+    return;
+  }
+  const std::string head = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+                           ".visible .entry k()\n.maxntid 128, 1, 1\n.minnctapersm 1\n{\n";
+  auto plain = with->assemble(head + "  ret;\n}\n", "sm_90a");
+  REQUIRE_MESSAGE(plain, plain.error().what);
+  CHECK_FALSE(is_slowed_by_linking(plain->log));
+  auto slowed =
+    with->assemble(head + "  setmaxnreg.inc.sync.aligned.u32 240;\n  ret;\n}\n", "sm_90a");
+  REQUIRE_MESSAGE(slowed, slowed.error().what);
+  CHECK(is_slowed_by_linking(slowed->log));
 }
