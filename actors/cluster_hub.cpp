@@ -1,5 +1,7 @@
 #include "actors/cluster_hub.hpp"
 
+#include "actors/cluster_words.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -222,7 +224,8 @@ void cluster_hub::on_offer(
   }
   if (config_.admit)
     if (auto may = config_.admit(agent, what.node); !may) {
-      turn_away(agent, may.error().what);
+      const bool for_good = may.error().code == errc::refused;
+      turn_away(agent, (for_good ? std::string(refused_for_good) : "") + may.error().what);
       return;
     }
   if (auto before = nodes_.stay_before(what); before != 0)
@@ -239,8 +242,6 @@ void cluster_hub::on_offer(
     return;
   }
   auto& s = stays_[*session];
-  s.id = *session;
-  s.agent_pointer = agent;
   s.agent = caf::actor_cast<node_agent_actor>(agent);
   s.keeper = keeper;
   s.returned = returned;
@@ -358,8 +359,8 @@ void cluster_hub::lose(session_id session, const std::string& reason, bool faile
   auto silent = now() - s->heard;
   failure why{errc::node_lost, label + ": " + reason};
   seam::tell(this, s->agent, node_farewell{reason});
-  monitors_.unwatch(this, s->agent_pointer);
-  by_agent_.erase(caf::actor_cast<caf::actor_addr>(s->agent_pointer));
+  monitors_.unwatch(this, s->agent);
+  by_agent_.erase(caf::actor_cast<caf::actor_addr>(s->agent));
   stays_.erase(session);
   nodes_.lose(session, reason, failed, now());
   if (left)
@@ -371,8 +372,8 @@ void cluster_hub::lose(session_id session, const std::string& reason, bool faile
   // Its executors first: whoever waits for one hears that the machine is lost.
   remove_devices(session, why);
   std::vector<task_done> open;
-  for (const auto& task : tasks_.lose(session))
-    if (auto then = task_done_.extract(task.id); !then.empty())
+  for (auto id : tasks_.lose(session))
+    if (auto then = task_done_.extract(id); !then.empty())
       open.push_back(std::move(then.mapped()));
   for (auto& then : open)
     then(tl::unexpected<failure>(why));

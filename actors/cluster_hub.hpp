@@ -4,6 +4,7 @@
 #include "actors/gpu_lease.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/remote_steps.hpp"
+#include "actors/worker_places.hpp"
 #include "planning/cluster/node_table.hpp"
 #include "planning/cluster/prepare_fan.hpp"
 #include "planning/cluster/task_table.hpp"
@@ -17,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,9 +27,6 @@ namespace gristmill {
 /// children.
 using cluster_center_actor = cluster_hub_actor::extend<sig<child_result, child_request>,
   sig<void, child_cancel>, sig<device_quiet, device_quiet_query>, sig<void, child_result>>;
-
-/// In `node_answer::what` of a measurement that the node held since before it was asked for.
-inline constexpr std::string_view handed_in_answer = "held";
 
 /// A device of a node that gets its executor, which lives with the coordinator.
 struct remote_device {
@@ -100,10 +97,13 @@ struct cluster_hub_config {
   growing_lease_actor lease;
   event_port events;
   std::shared_ptr<remote_book> book;
+  /// Where the coordinator's own workers look for room; may be null.
+  std::shared_ptr<worker_places> places;
   hub_factories make;
   /// Whether whoever connects speaks our protocol.
   std::function<cluster_greeting(const cluster_hello&)> greet;
-  /// Whether the process of this agent may call itself so; empty: everybody may.
+  /// Whether the process of this agent may call itself so; empty: everybody may. `refused` is for
+  /// good: the node ends.
   std::function<result<void>(const caf::strong_actor_ptr& agent, const std::string& node)> admit;
   /// What a measurement is apart from attempt and lease (`held_result::key`).
   std::function<std::string(const measure_request&)> key_of;
@@ -140,8 +140,6 @@ private:
 
   /// What belongs to one stay of a node, beside the table's books.
   struct stay {
-    session_id id = 0;
-    caf::strong_actor_ptr agent_pointer;
     node_agent_actor agent;
     caf::strong_actor_ptr keeper;
     bool says_ready = false;
@@ -244,7 +242,7 @@ private:
   void compile_here(compile_job job);
   void compile_there(session_id place, compile_job job);
   void on_compiled(session_id place, compile_job job, const result<node_answer>& answer);
-  void compile_elsewhere(session_id place, compile_job job, const failure& why, bool counts);
+  void compile_elsewhere(session_id place, compile_job job, const failure& why);
   caf::result<prepared_problem> prepare(const prepare_request& request);
   void prepare_at(const std::string& key, session_id place);
   void prepare_here(const std::string& key);

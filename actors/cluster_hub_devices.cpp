@@ -1,5 +1,7 @@
 #include "actors/cluster_hub.hpp"
 
+#include "actors/cluster_words.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +21,11 @@ constexpr size_t outputs_max = 4096;
 bool is_of_candidate(errc code) {
   return code == errc::invalid_input || code == errc::not_found || code == errc::unsupported
     || code == errc::refused;
+}
+
+/// An executor believes in a device whose node is gone.
+failure nobody_has(const std::string& device) {
+  return {errc::node_lost, "node '" + device.substr(0, device.find('/')) + "': it is not here"};
 }
 
 } // namespace
@@ -117,8 +124,7 @@ caf::result<child_result> cluster_hub::start_child(const child_request& what) {
   auto reply = make_response_promise<child_result>();
   if (of == devices_.end() || !find(of->second.session)) {
     config_.book->take(what.id);
-    reply.deliver(to_error({errc::node_lost,
-      "node '" + what.device.substr(0, what.device.find('/')) + "': it is not here"}));
+    reply.deliver(to_error(nobody_has(what.device)));
     return reply;
   }
   if (auto request = config_.book->asked(what.id))
@@ -194,6 +200,8 @@ void cluster_hub::start_measure(session_id session, const child_request& what,
       config_.book->take(child);
       if (why.code == errc::node_lost)
         reply.deliver(to_error(why));
+      else if (why.code == errc::timed_out) // Of its device alone, which waits until it is quiet.
+        reply.deliver(to_error({errc::timed_out, label_of(session) + ": " + why.what}));
       else if (why.code == errc::shutting_down)
         reply.deliver(to_error({errc::node_lost, label_of(session) + ": " + why.what}));
       else
@@ -239,8 +247,7 @@ caf::result<device_quiet> cluster_hub::wait_for_quiet(const device_quiet_query& 
   auto reply = make_response_promise<device_quiet>();
   auto of = devices_.find(what.device);
   if (of == devices_.end() || !find(of->second.session)) {
-    reply.deliver(to_error({errc::node_lost,
-      "node '" + what.device.substr(0, what.device.find('/')) + "': it is not here"}));
+    reply.deliver(to_error(nobody_has(what.device)));
     return reply;
   }
   auto session = of->second.session;
@@ -249,13 +256,20 @@ caf::result<device_quiet> cluster_hub::wait_for_quiet(const device_quiet_query& 
   task.device = of->second.what.name;
   give(session, std::move(task), config_.times.quiet,
     [this, session, device = what.device, reply](const result<node_answer>& answer) mutable {
-      if (answer)
+      if (answer) {
         reply.deliver(device_quiet{device});
-      else if (answer.error().code == errc::node_lost)
-        reply.deliver(to_error(answer.error()));
+        return;
+      }
+      const auto& why = answer.error();
+      if (why.code == errc::timed_out)
+        spdlog::warn("{}: something still works there, and until it ends the device gets no lease; "
+                     "the others of its node go on",
+          device);
+      if (why.code == errc::node_lost || why.code == errc::timed_out)
+        reply.deliver(to_error(why));
       else
-        reply.deliver(to_error(
-          blame(session, {errc::timed_out, device + " is not quiet: " + answer.error().what})));
+        reply.deliver(
+          to_error(blame(session, {errc::child_failed, device + " is not quiet: " + why.what})));
     });
   return reply;
 }

@@ -34,24 +34,23 @@ uint64_t cluster_hub::give(session_id to, node_task task, instant deadline, task
     then(fail(errc::node_lost, "node '' is gone"));
     return 0;
   }
-  auto open = tasks_.open(to, task.kind, task.device, deadline, now());
+  auto open = tasks_.open(to, deadline, now());
   if (!open) {
     then(pass(open));
     return 0;
   }
-  task.id = open->id;
+  task.id = *open;
   task.deadline = deadline;
-  task_done_.emplace(open->id, std::move(then));
+  task_done_.emplace(*open, std::move(then));
   seam::tell(this, s->agent, std::move(task));
-  return open->id;
+  return *open;
 }
 
 void cluster_hub::on_answer(const node_answer& what) {
   auto session = sender_session();
   if (session == 0)
     return;
-  auto closed = tasks_.close(what.id, session);
-  if (!closed) {
+  if (!tasks_.close(what.id, session)) {
     spdlog::debug("{} answers task {}, which it does not have", label_of(session), what.id);
     return;
   }
@@ -156,14 +155,14 @@ void cluster_hub::on_compiled(
   if (auto* node = nodes_.find(place))
     --node->compiles_running;
   if (!answer) {
-    compile_elsewhere(place, std::move(job), answer.error(), true);
+    compile_elsewhere(place, std::move(job), answer.error());
     return;
   }
   const auto& compiled = answer->compiled;
   auto* s = find(place);
   if (compiled.candidate != job.request.candidate.hash || !s) {
     compile_elsewhere(
-      place, std::move(job), {errc::child_failed, "it has compiled another candidate"}, true);
+      place, std::move(job), {errc::child_failed, "it has compiled another candidate"});
     return;
   }
   std::vector<blob_ref> code;
@@ -182,18 +181,17 @@ void cluster_hub::on_compiled(
     if (got)
       tell();
     else
-      compile_elsewhere(place, std::move(job), got.error(), true);
+      compile_elsewhere(place, std::move(job), got.error());
   });
 }
 
-void cluster_hub::compile_elsewhere(
-  session_id place, compile_job job, const failure& why, bool counts) {
+void cluster_hub::compile_elsewhere(session_id place, compile_job job, const failure& why) {
   if (ending()) {
     job.reply.deliver(to_error({errc::shutting_down, "the run is ending"}));
     return;
   }
   bool lost = why.code == errc::node_lost || !find(place);
-  if (!lost && counts && is_of_node(why.code)) {
+  if (!lost && is_of_node(why.code)) {
     // A compiler may die of its candidate, so one failure says nothing about the node.
     if (++find(place)->failures >= failures_max)
       blame(place, why);

@@ -1,5 +1,7 @@
 #include "actors/cluster_hub.hpp"
 
+#include "actors/cluster_words.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -45,6 +47,8 @@ void cluster_hub::place_waiting() {
   }
   for (auto index : again)
     try_place(index);
+  if (config_.places)
+    config_.places->set(nodes_.free_worker_places());
 }
 
 void cluster_hub::try_place(uint32_t index) {
@@ -171,7 +175,7 @@ void cluster_hub::begin_end() {
   ending_since_ = now();
   failure over{errc::node_lost, "node '': the run is over"};
   for (auto& [session, s] : stays_)
-    seam::tell(this, s.agent, node_farewell{"the run is over"});
+    seam::tell(this, s.agent, node_farewell{std::string(run_is_over)});
   for (auto& [index, one] : placing_)
     one.reply.deliver(caf::strong_actor_ptr{});
   placing_.clear();

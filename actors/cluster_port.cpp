@@ -53,23 +53,45 @@ void configure_cluster(caf::actor_system_config& config, const cluster_transport
   load_middleman(config, transport.heartbeat, transport.node_timeout, transport.tls);
 }
 
-result<uint16_t> cluster_listen(
-  caf::actor_system& system, const cluster_door_actor& door, const cluster_address& address) {
-  auto* middleman = cluster_middleman::of(system);
-  assert(middleman);
+namespace {
+
+gate_settings gate_of(
+  caf::actor_system& system, const cluster_middleman& middleman, const cluster_address& address) {
   gate_settings settings;
   settings.address = address;
-  settings.tls = middleman->tls();
+  settings.tls = middleman.tls();
   settings.ours = identity_of(system);
-  auto gate = cluster_gate::open(std::move(settings));
+  return settings;
+}
+
+result<uint16_t> publish(caf::actor_system& system, cluster_middleman& middleman,
+  const cluster_door_actor& door, result<std::unique_ptr<cluster_gate>> gate) {
   if (!gate)
     return pass(gate);
   const auto port = (*gate)->port();
-  auto published = middleman->publish(
+  auto published = middleman.publish(
     caf::actor_cast<caf::strong_actor_ptr>(door), system.message_types(door), std::move(*gate));
   if (!published)
     return pass(published);
   return port;
+}
+
+} // namespace
+
+result<uint16_t> cluster_listen(
+  caf::actor_system& system, const cluster_door_actor& door, const cluster_address& address) {
+  auto* middleman = cluster_middleman::of(system);
+  assert(middleman);
+  return publish(
+    system, *middleman, door, cluster_gate::open(gate_of(system, *middleman, address)));
+}
+
+result<uint16_t> cluster_listen(caf::actor_system& system, const cluster_door_actor& door,
+  const cluster_address& address, listening_socket port) {
+  auto* middleman = cluster_middleman::of(system);
+  assert(middleman);
+  return publish(system, *middleman, door,
+    cluster_gate::open(gate_of(system, *middleman, address), std::move(port)));
 }
 
 void cluster_stop_listening(caf::actor_system& system) {
@@ -140,7 +162,7 @@ result<void> check_node_name(
   auto gate = middleman->gate();
   const auto names = gate ? gate->names_of(to_string(peer->node())) : std::vector<std::string>{};
   if (names.empty())
-    return fail(errc::refused,
+    return fail(errc::node_lost,
       "node \"" + std::string(node) + "\": its process is not the one that its connection named");
   for (const auto& certified : names)
     if (!certificate_covers(certified, node))
@@ -171,9 +193,8 @@ cluster_greeting greet(const cluster_hello& hello) {
   out.version = cluster_version();
   out.taken = hello.protocol == cluster_protocol && hello.version == out.version;
   if (!out.taken)
-    out.reason = "this is gristmill " + out.version + " (cluster protocol "
-      + std::to_string(out.protocol) + "), and " + hello.version + " (cluster protocol "
-      + std::to_string(hello.protocol) + ") wants to join: use the same version on all machines";
+    out.reason =
+      version_mismatch({out.protocol, out.version, {}}, {hello.protocol, hello.version, {}});
   return out;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/transport/cluster_address.hpp"
+#include "actors/transport/listening_socket.hpp"
 
 #include <chrono>
 #include <string>
@@ -45,6 +45,11 @@ void configure_cluster(caf::actor_system_config& config, const cluster_transport
 result<uint16_t> cluster_listen(
   caf::actor_system& system, const cluster_door_actor& door, const cluster_address& address);
 
+/// The same on a port that was taken before, at `address`: for whoever has to know that it is free
+/// long before there is a door.
+result<uint16_t> cluster_listen(caf::actor_system& system, const cluster_door_actor& door,
+  const cluster_address& address, listening_socket port);
+
 /// Closes the port of `cluster_listen`; connections that exist live on. Nothing without one.
 void cluster_stop_listening(caf::actor_system& system);
 
@@ -60,8 +65,9 @@ result<cluster_door_actor> cluster_connect(
   caf::actor_system& system, const cluster_address& address, std::chrono::nanoseconds deadline);
 
 /// Whether the process that `peer` lives in may call itself `node`: what the certificate of its
-/// connection says (`certificate_covers`). Good without TLS and for actors of this process. Errors:
-/// `refused`, with a reason for its operator.
+/// connection says (`certificate_covers`). Good without TLS and for actors of this process. Errors,
+/// with a reason for its operator: `refused`: the certificate is of another name, now and the next
+/// time; `node_lost`: its connection is not known, as when it has just broken (worth another try).
 result<void> check_node_name(
   caf::actor_system& system, const caf::strong_actor_ptr& peer, std::string_view node);
 

@@ -52,13 +52,7 @@ gpu_executor::gpu_executor(caf::actor_config& config, gpu_executor_config settin
 
 gpu_actor::behavior_type gpu_executor::make_behavior() {
   seam::end_on_exception(this);
-  // A child of the executor before this one may still be dying: until it is gone, nobody may get
-  // the device.
-  seam::ask(this, settings_.child_front, device_quiet_query{settings_.name})
-    .then([this](const device_quiet&) { broker_.up(); },
-      [this](const caf::error& why) {
-        broker_.down("whether a child is left cannot be told: " + seam::show(system(), why));
-      });
+  come_up();
   return {
     [this](const measure_request& what) { return on_measure(what); },
     [this](const lease_revoke& what) { on_revoke(what); },
@@ -70,6 +64,19 @@ gpu_actor::behavior_type gpu_executor::make_behavior() {
         end_look(due.generation, {probe_outcome::could_not, "no answer in time"});
     },
   };
+}
+
+void gpu_executor::come_up() {
+  // A child of the executor before this one may still be dying: until it is gone, nobody may get
+  // the device.
+  seam::ask(this, settings_.child_front, device_quiet_query{settings_.name})
+    .then([this](const device_quiet&) { broker_.up(); },
+      [this](const caf::error& why) {
+        if (from_error(system(), why).code == errc::timed_out)
+          come_up(); // A front on another machine does not wait without end, as ours does.
+        else
+          broker_.down("whether a child is left cannot be told: " + seam::show(system(), why));
+      });
 }
 
 void gpu_executor::on_exit() {
@@ -196,7 +203,9 @@ void gpu_executor::on_child_lost(uint64_t token, const caf::error& why) {
   // Whether the child still runs is not known, also when its front ends in good order, so nobody
   // else may have the device.
   bool lost = what.code == errc::node_lost;
-  broker_.down(lost ? what.what : "what started its children has ended: " + what.what);
+  // Another machine has not got it to end; whoever comes after us waits until it has.
+  bool hangs = what.code == errc::timed_out;
+  broker_.down(lost || hangs ? what.what : "what started its children has ended: " + what.what);
   failure told{lost ? errc::node_lost : errc::child_failed, what.what};
   if (running_->reply.pending())
     running_->reply.deliver(to_error(told));

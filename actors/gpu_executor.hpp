@@ -131,6 +131,7 @@ private:
     std::function<void(probe_report)> then;
   };
 
+  void come_up();
   /// For the rule of admission.
   executor_state state() const;
   caf::result<measurement> on_measure(const measure_request& what);

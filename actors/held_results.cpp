@@ -83,11 +83,6 @@ std::vector<std::string> held_results::take_dropped() {
   return std::exchange(dropped_, {});
 }
 
-size_t held_results::held_count() const {
-  return static_cast<size_t>(
-    std::count_if(all_.begin(), all_.end(), [](const entry& one) { return !one.told; }));
-}
-
 void held_results::drop(const entry& one) {
   if (!one.what.measured.output_folder.empty())
     dropped_.push_back(one.what.measured.output_folder);

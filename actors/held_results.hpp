@@ -49,7 +49,6 @@ public:
 
   /// Folders of outputs that nobody will ask for.
   std::vector<std::string> take_dropped();
-  size_t held_count() const;
   size_t size() const { return all_.size(); }
 
 private:

@@ -52,7 +52,7 @@ nlohmann::json member(const std::string& arguments, const char* name) {
 mind_problem describe_problem(
   const run_context& context, const problem& of, const std::string& graph_json) {
   mind_problem out;
-  out.text = problem_text(of);
+  out.text = prompt_problem_of(of);
   out.device = device_lines(context);
   out.operators = operators_of(of);
   if (auto graph = parse_op_graph(graph_json))

@@ -1,5 +1,6 @@
 #include "actors/node_agent.hpp"
 
+#include "actors/cluster_words.hpp"
 #include "actors/compiler.hpp"
 #include "actors/judge.hpp"
 #include "actors/oracle.hpp"
@@ -196,6 +197,10 @@ void node_agent::on_hub(const caf::strong_actor_ptr& door) {
 void node_agent::on_welcome(const node_welcome& what, const caf::strong_actor_ptr& keeper) {
   if (!hub_)
     return;
+  if (!what.taken && what.reason.starts_with(refused_for_good)) {
+    end_all(node_news::kind::broken, what.reason);
+    return;
+  }
   if (!what.taken) {
     turned_away(what.reason);
     return;

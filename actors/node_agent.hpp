@@ -21,10 +21,6 @@
 
 namespace gristmill {
 
-/// How the reason of the farewell begins with which a hub ends for good. Any other farewell ends a
-/// stay: the node may offer itself anew.
-inline constexpr const char* run_is_over = "the run is over";
-
 /// The agent with its other face, for the process that it lives in.
 using own_node_agent_actor = node_agent_actor::extend<
   // A hub has greeted us; the pointer is its door, which is the hub.
@@ -168,7 +164,7 @@ private:
   void do_judge(uint64_t ticket, const judge_request& what);
   void do_quiet(uint64_t ticket, const std::string& device);
   void do_probe(uint64_t ticket, const node_task& what);
-  /// `note` goes with the answer: "held" for one that was measured for an earlier hub.
+  /// `note` goes with the answer: `handed_in_answer` for one that was measured for an earlier hub.
   void measured(uint64_t ticket, held_result what, const std::string& note = {});
   void end_sleep(uint64_t ticket, child_end how);
   void end_child(uint64_t ticket, bool gently);

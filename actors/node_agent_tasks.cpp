@@ -1,6 +1,7 @@
 #include "actors/node_agent.hpp"
 
 #include "actors/child_job.hpp"
+#include "actors/cluster_words.hpp"
 #include "actors/judge.hpp"
 #include "actors/measure_key.hpp"
 #include "actors/runner_steps.hpp"
@@ -103,7 +104,8 @@ void node_agent::on_task(const node_task& what) {
           held_.judge(what.judge.measured.output_folder);
           remove_outputs(*cell_->context, what.judge.measured);
         }
-        pass_on(ticket, why);
+        // Also when it took too long: `timed_out` is of the work itself.
+        refuse(ticket, {errc::io_failed, "its files did not arrive: " + seam::show(system(), why)});
       });
 }
 
@@ -207,7 +209,7 @@ void node_agent::do_measure(uint64_t ticket, const node_task& what) {
   };
   if (auto known = held_.hand_in(out.key)) {
     belongs_to(known->measured, what.measure);
-    measured(ticket, std::move(*known), "held");
+    measured(ticket, std::move(*known), std::string(handed_in_answer));
     return;
   }
   if (device.runner_name.empty()) {

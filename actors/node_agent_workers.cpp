@@ -4,6 +4,7 @@
 #include "actors/proposers.hpp"
 #include "actors/rehearsal.hpp"
 #include "actors/worker.hpp"
+#include "gpu/lease/table.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -47,6 +48,8 @@ result<worker_actor> node_agent::start_worker(uint32_t index, const worker_peers
   one.proposer = start_proposer(index);
   worker_config config;
   config.worker = "worker-" + std::to_string(index);
+  // As of the coordinator's own: every device may be away for a while, and that is nobody's fault.
+  config.limits.lease_wait = lease_table_config{}.patience_max;
   config.limits.estimated_hold = cell_->terms.estimated_hold;
   config.limits.run_end = cell_->terms.run_end;
   config.planner = caf::actor_cast<planner_actor>(peers.planner);

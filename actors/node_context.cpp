@@ -37,32 +37,9 @@ result<problem> problem_of(
 
 result<run_terms> make_run_terms(const run_context& context, const run_terms_rest& rest) {
   run_terms out;
+  static_cast<run_rules&>(out) = context;
   out.run = rest.run;
-  out.secret = context.secret;
-  out.seed = context.seed;
-  out.program = context.program;
   out.rehearsal = rest.rehearsal;
-  out.device_model = context.device_model;
-  out.device_label = context.device_label;
-  out.device_title = context.device_title;
-  out.measured = context.measured;
-  out.facts = context.facts;
-  out.floor_bytes_per_second = context.floor_bytes_per_second;
-  out.floor_flops_per_second = context.floor_flops_per_second;
-  out.floor_macs_per_second = context.floor_macs_per_second;
-  out.shortest_kernel_ns = context.shortest_kernel_ns;
-  out.write_bytes_per_second = context.write_bytes_per_second;
-  out.arch = context.arch;
-  out.toolchain = context.toolchain;
-  out.oracle = context.oracle;
-  out.check_elements_max = context.check_elements_max;
-  out.rounds = context.rounds;
-  out.sets_bytes_max = context.sets_bytes_max;
-  out.sets_macs_max = context.sets_macs_max;
-  out.promote = context.promote;
-  out.samples = context.samples;
-  out.flush = context.flush;
-  out.instruction_limit = context.instruction_limit;
   out.proposer = rest.proposer;
   out.estimated_hold = rest.estimated_hold;
   out.run_end = rest.run_end;
@@ -100,35 +77,12 @@ std::vector<blob_ref> blobs_of(const run_terms& terms) {
 
 result<run_context> make_node_context(const run_terms& terms, const node_folders& own) {
   run_context out;
+  static_cast<run_rules&>(out) = terms;
   out.directory = own.directory;
   out.programs = own.programs;
   out.blobs = own.blobs;
-  out.secret = terms.secret;
-  out.seed = terms.seed;
-  out.program = terms.program;
-  out.device_model = terms.device_model;
-  out.device_label = terms.device_label;
-  out.device_title = terms.device_title;
-  out.measured = terms.measured;
-  out.facts = terms.facts;
-  out.floor_bytes_per_second = terms.floor_bytes_per_second;
-  out.floor_flops_per_second = terms.floor_flops_per_second;
-  out.floor_macs_per_second = terms.floor_macs_per_second;
-  out.shortest_kernel_ns = terms.shortest_kernel_ns;
-  out.write_bytes_per_second = terms.write_bytes_per_second;
-  out.arch = terms.arch;
-  out.toolchain = terms.toolchain;
-  out.oracle = terms.oracle;
   out.python = own.python;
   out.blob_roots = own.blob_roots;
-  out.check_elements_max = terms.check_elements_max;
-  out.rounds = terms.rounds;
-  out.sets_bytes_max = terms.sets_bytes_max;
-  out.sets_macs_max = terms.sets_macs_max;
-  out.promote = terms.promote;
-  out.samples = terms.samples;
-  out.flush = terms.flush;
-  out.instruction_limit = terms.instruction_limit;
   if (terms.oracle == "torch" && own.python.empty() && !terms.rehearsal)
     return fail(errc::unsupported,
       "the run asks for --oracle torch, and this machine has no Python with torch; give --python");

@@ -254,9 +254,10 @@ void supervisor::on_down(member who, const caf::error& reason) {
   alive_.erase(who);
   auto what = label(who.which, who.index);
   auto why = seam::show(system(), reason);
-  if (who.which == role::worker && elsewhere_.contains(who.index)
-    && machine_was_lost(reason, true)) {
-    spdlog::info("{} was lost with its machine: {}", what, why);
+  // One that lives here says so itself, when it moves to a machine that has room.
+  if (who.which == role::worker && peers_.cluster
+    && machine_was_lost(reason, elsewhere_.contains(who.index))) {
+    spdlog::info("{} is placed anew: {}", what, why);
     restarts_.push_back({who, clock().now() + config_.back_off_first});
     wake_at(restarts_.back().due);
     return;

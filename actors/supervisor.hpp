@@ -79,10 +79,10 @@ struct supervisor_config {
 };
 
 /// Owns every actor of a run. Worker, gpu, compiler, oracle and proposer are restarted with
-/// back-off and a cap; when planner, gpu_lease, journal, scorer or child_front dies, the run ends,
-/// says so, and what is in the log stays good. A worker that is lost with its machine is placed
-/// anew, which counts as no death. The end is a protocol in stages: who asks before who answers,
-/// and the journal last.
+/// back-off and a cap; when any other dies (planner, gpu_lease, journal, scorer, judge,
+/// cluster_hub, child_front, llm_gateway), the run ends, says so, and what is in the log stays
+/// good. A worker that is lost with its machine is placed anew, which counts as no death. The end
+/// is a protocol in stages: who asks before who answers, and the journal last.
 class supervisor final : public supervisor_actor::base {
 public:
   supervisor(caf::actor_config& actor, supervisor_config config);

@@ -20,6 +20,7 @@ void worker::on_exit() {
   config_.lease = nullptr;
   config_.scorer = nullptr;
   config_.on_assigned = nullptr;
+  config_.moves = nullptr;
 }
 
 std::chrono::nanoseconds worker::now() {
@@ -54,6 +55,10 @@ worker_actor::behavior_type worker::make_behavior() {
 }
 
 void worker::ask_for_work() {
+  if (config_.moves && config_.moves()) {
+    quit(to_error({errc::node_lost, config_.worker + " moves to a node that has room"}));
+    return;
+  }
   seam::ask(this, config_.planner, work_request{config_.worker})
     .then(
       [this](const work_reply& reply) {

@@ -22,6 +22,9 @@ struct worker_config {
   caf::actor_clock::time_point run_start{};
   /// Called with each assignment before it is begun; for fault tests, which throw from here.
   std::function<void(const assignment&)> on_assigned;
+  /// Asked before each attempt: true ends the worker, which holds nothing then, with `node_lost`,
+  /// to be placed on another machine. Empty: it stays.
+  std::function<bool()> moves;
 };
 
 /// One agent: asks the planner for work and carries each attempt through its steps. What happens

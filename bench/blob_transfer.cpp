@@ -210,8 +210,8 @@ options read_options(int argc, char** argv) {
     if (i + 1 >= argc)
       give_up(name + ": a value is missing");
     const std::string value = argv[i + 1];
-    if (name == "--tls")
-      out.tls = value != "no";
+    if (name == "--tls" && (value == "yes" || value == "no"))
+      out.tls = value == "yes";
     else if (name == "--mebibytes")
       out.mebibytes = std::strtoull(value.c_str(), nullptr, 10);
     else if (name == "--rounds")
@@ -219,7 +219,7 @@ options read_options(int argc, char** argv) {
     else if (name == "--folder")
       out.folder = value;
     else
-      give_up(name + ": known are --tls, --mebibytes, --rounds, --folder");
+      give_up(name + " " + value + ": known are --tls yes|no, --mebibytes, --rounds, --folder");
   }
   if (out.mebibytes == 0 || out.mebibytes > 256 || out.rounds == 0)
     give_up("--mebibytes 1 to 256, --rounds 1 or more");

@@ -1,5 +1,6 @@
 #include "cli/audit_text.hpp"
 
+#include "scoring/sanitizer_report.hpp"
 #include "scoring/score.hpp"
 #include "scoring/verdict.hpp"
 
@@ -137,6 +138,29 @@ std::string audit_text(const stored_verdict& was, size_t number, size_t count) {
   if (was.evidence_sha256.empty())
     out += "  no evidence was kept: the compiler refused the candidate, or the run is older than "
            "evidence\n";
+  return out;
+}
+
+std::string audit_text(const sanitizer_record& record) {
+  auto out =
+    fmt::format("sanitizer: {} candidate {} on {}, by {}, {}, one call of {} workloads{}\n",
+      record.attempt, record.candidate.substr(0, 12), record.device, record.program, record.at,
+      record.workloads.size(),
+      record.same_code ? "" : "; the code is not byte for byte what the run measured");
+  for (const auto& look : record.looks) {
+    out += fmt::format("  {:<10} {}", to_string(look.tool), to_string(look.end));
+    if (look.end == look_end::found)
+      out += fmt::format(" {} kinds{}", look.findings.size(),
+        look.left_out > 0 ? fmt::format(", {} further reports not kept", look.left_out) : "");
+    out += look.why.empty() ? "\n" : ": " + look.why + "\n";
+    for (const auto& each : look.findings)
+      out += fmt::format("    {} in {} at {}, {} times{}\n", each.kind,
+        each.kernel.empty() ? "no kernel that is named" : "`" + each.kernel + "`",
+        each.where.empty() ? "no place that is named" : each.where, each.count,
+        each.example.empty() ? "" : ": " + each.example);
+    for (const auto& each : look.notes)
+      out += "    note: " + each + "\n";
+  }
   return out;
 }
 

@@ -1,4 +1,5 @@
 #include "actors/transport/certificates.hpp"
+#include "actors/transport/tls_folder.hpp"
 #include "cli/verb.hpp"
 
 #include <CLI/CLI.hpp>
@@ -18,9 +19,9 @@ exit_code init_command(
   const auto made = make_cluster_folder(folder, {nodes, std::move(hosts), std::time(nullptr)});
   if (!made)
     return complain(made.error());
-  fmt::print("{}\n", (folder / "coordinator").string());
+  fmt::print("{}\n", process_folder(folder, coordinator_name).string());
   for (const auto& node : nodes)
-    fmt::print("{}\n", (folder / "nodes" / node).string());
+    fmt::print("{}\n", process_folder(folder, node).string());
   fmt::print(stderr,
     "copy each folder to its machine, by a way that nobody reads, and give it there as --tls; keep "
     "{} here: it makes more of them. They hold {} days.\n",
@@ -32,7 +33,7 @@ exit_code add_node_command(const fs::path& folder, const std::string& name) {
   const auto added = add_cluster_node(folder, name, std::time(nullptr));
   if (!added)
     return complain(added.error());
-  fmt::print("{}\n", (folder / "nodes" / name).string());
+  fmt::print("{}\n", process_folder(folder, name).string());
   return exit_code::ok;
 }
 
@@ -41,7 +42,7 @@ exit_code renew_command(const fs::path& folder, const std::vector<std::string>& 
   if (!renewed)
     return complain(renewed.error());
   for (const auto& name : *renewed)
-    fmt::print("{}\n", (name == "coordinator" ? folder / name : folder / "nodes" / name).string());
+    fmt::print("{}\n", process_folder(folder, name).string());
   fmt::print(stderr,
     "copy cert.pem and key.pem of each folder to its machine; they hold from the next connection "
     "on, without a restart.\n");

@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 namespace gristmill {
 
@@ -42,6 +43,8 @@ struct arguments {
   std::string toolchain = "auto";
   std::string outputs;
   uint32_t orders = 0;
+  /// 0: as many as there are processors and memory allows.
+  uint32_t jobs = 0;
   uint64_t order_seed = 1;
   uint64_t limit = 2'000'000'000;
   bool no_time = false;
@@ -276,6 +279,19 @@ result<std::vector<emulated_output>> write_outputs(
   return all;
 }
 
+/// Runs at once. Each has buffers of its own but for the inputs; together they keep within what one
+/// call may have.
+uint32_t jobs_for(const resolved_workload& work, uint32_t asked) {
+  if (asked != 0)
+    return asked;
+  uint64_t bytes = 1;
+  for (const resolved_buffer& buffer : work.buffers)
+    bytes += buffer.kind == resolved_buffer::role::input ? 0 : buffer.bytes;
+  const uint64_t room = std::max<uint64_t>(1, tensors_bytes_max / bytes);
+  return static_cast<uint32_t>(
+    std::min<uint64_t>(room, std::max(1U, std::thread::hardware_concurrency())));
+}
+
 struct report {
   emulation seen;
   std::vector<emulated_output> outputs;
@@ -334,6 +350,7 @@ result<report> work_on(const arguments& given, emulate_request& asked) {
   how.checks = *checks;
   how.orders = given.orders;
   how.order_seed = given.order_seed;
+  how.jobs = jobs_for(*resolved, given.jobs);
   how.instruction_limit = given.limit;
   how.time = !given.no_time;
   how.allowed = chosen->allowed;
@@ -402,6 +419,8 @@ int main(int argc, char** argv) {
   app.add_option("--orders", given.orders, "Further runs in shuffled orders")
     ->check(CLI::Range(0, 64));
   app.add_option("--order-seed", given.order_seed, "Of the first of them");
+  app.add_option("--jobs", given.jobs, "How many of them run at once; without it one a processor")
+    ->check(CLI::Range(1, 64));
   app.add_option("--limit", given.limit, "Warp instructions of one launch");
   app.add_option("--outputs", given.outputs, "Folder to write the outputs to");
   app.add_flag("--no-time", given.no_time, "Does not model the time");

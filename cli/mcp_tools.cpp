@@ -134,7 +134,7 @@ mcp_outcome mcp_tools::list_problems() {
 }
 
 std::string mcp_tools::problem_page(const problem& of) const {
-  auto shown = problem_text(of);
+  auto shown = prompt_problem_of(of);
   const auto& program = *run_.program;
   auto out = fmt::format("# Problem {}\n\n{}\n\n## Signature\n\n{}\n## Workloads\n\n{}\n", of.name,
     shown.description, shown.signature, shown.workloads);

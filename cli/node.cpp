@@ -27,8 +27,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds connect_limit{5};
-/// With --until-run-ends: a coordinator that is away for longer does not come back.
-constexpr std::chrono::minutes away_limit{10};
 
 /// News of the agent, from its thread to the main one.
 class news_queue {
@@ -59,6 +57,10 @@ sigset_t block_signals() {
   sigaddset(&set, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   return set;
+}
+
+double in_seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 void say(const std::string& text) {
@@ -146,8 +148,10 @@ private:
         return give_up(door.error().what);
       } else {
         complain_once(door.error().what);
-        if (setup_.until_run_ends && std::chrono::steady_clock::now() - heard_last_ >= away_limit)
-          return give_up("the coordinator has not come back in 10 minutes");
+        const auto away = std::chrono::steady_clock::now() - heard_last_;
+        if (setup_.give_up_after && away >= *setup_.give_up_after)
+          return give_up(fmt::format("no coordinator at {} for {:.1f} s; giving up after {:g} s",
+            to_string(setup_.coordinator), in_seconds(away), in_seconds(*setup_.give_up_after)));
       }
       if (auto end = pause())
         return *end;
@@ -182,7 +186,7 @@ private:
         complain_once(news->text);
         return std::nullopt;
       case node_news::kind::run_over:
-        if (!setup_.until_run_ends) {
+        if (!setup_.until_run_ends()) {
           complain_once(news->text);
           return std::nullopt;
         }
@@ -274,6 +278,8 @@ void add_node_verb(CLI::App& root, verbs& all) {
   app->add_option("--node-timeout", arguments->node_timeout,
     "silence after which the coordinator counts as lost; 15s; the same on all machines");
   app->add_flag("--until-run-ends", arguments->until_run_ends, "end with the run, exit code 0");
+  app->add_option("--give-up-after", arguments->give_up_after,
+    "with --until-run-ends: how long without a coordinator, before exit code 1; 10m");
   all.push_back({app, [arguments] { return node_command(*arguments); }});
 }
 

@@ -31,6 +31,7 @@ constexpr uint64_t devices_max = 64;
 constexpr uint64_t slots_max = 1024;
 constexpr uint64_t workers_max = 100'000;
 constexpr uint64_t cache_min = uint64_t{64} << 20;
+constexpr std::chrono::minutes give_up_usually{10};
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'
@@ -66,6 +67,24 @@ result<std::chrono::nanoseconds> duration_of(const std::string& flag, const std:
   if (!ns || *ns == 0 || *ns > uint64_t{INT64_MAX})
     return fail(errc::invalid_input, fmt::format("{} {}: a time such as 1s or 500ms", flag, text));
   return std::chrono::nanoseconds{static_cast<int64_t>(*ns)};
+}
+
+/// How long a node that ends with its run waits for a coordinator that is away.
+result<std::optional<std::chrono::nanoseconds>> patience_of(const node_arguments& arguments) {
+  std::optional<std::chrono::nanoseconds> out;
+  if (arguments.until_run_ends)
+    out = give_up_usually;
+  if (arguments.give_up_after.empty())
+    return out;
+  if (!arguments.until_run_ends)
+    return fail(errc::invalid_input,
+      "--give-up-after " + arguments.give_up_after
+        + ": only with --until-run-ends; without it a node waits for the next run without end");
+  auto given = duration_of("--give-up-after", arguments.give_up_after);
+  if (!given)
+    return pass(given);
+  out = *given;
+  return out;
 }
 
 result<uint64_t> cache_bytes(const std::string& text) {
@@ -305,7 +324,10 @@ result<node_setup> make_node_setup(const node_arguments& arguments) {
   if (!boot)
     return pass(boot);
   setup.agent.boot = *boot;
-  setup.until_run_ends = arguments.until_run_ends;
+  auto patience = patience_of(arguments);
+  if (!patience)
+    return pass(patience);
+  setup.give_up_after = *patience;
 
   auto programs = program_folder();
   if (!programs)

@@ -5,6 +5,7 @@
 #include "gpu/children/child_loop.hpp"
 #include "journal/run_lock.hpp"
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,8 @@ struct node_arguments {
   std::string heartbeat = "1s";
   std::string node_timeout = "15s";
   bool until_run_ends = false;
+  /// Empty: 10m. Only with `until_run_ends`.
+  std::string give_up_after;
 };
 
 /// A node that is ready to connect.
@@ -39,7 +42,10 @@ struct node_setup {
   /// Without the factories and `on_news`.
   node_agent_config agent;
   child_loop_limits children;
-  bool until_run_ends = false;
+  /// With --until-run-ends: a coordinator that is away for longer does not come back. None: it is
+  /// waited for without end.
+  std::optional<std::chrono::nanoseconds> give_up_after;
+  bool until_run_ends() const { return give_up_after.has_value(); }
   /// One process works in a state folder at a time.
   std::optional<run_lock> lock;
 };

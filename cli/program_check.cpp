@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* schema = "gristmill.program-check/1";
 
-void print_json(const protocol_program& program) {
+void print_rules_as_json(const protocol_program& program) {
   nlohmann::ordered_json out;
   out["schema"] = schema;
   out["file"] = program.file_name;
@@ -66,7 +66,7 @@ exit_code program_check_command(const std::string& file, bool json) {
   if (!program)
     return complain(program.error());
   if (json)
-    print_json(*program);
+    print_rules_as_json(*program);
   else
     print_text(*program);
   return exit_code::ok;

@@ -8,6 +8,8 @@
 #include "protocol/nearest.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
 namespace gristmill {
 
@@ -46,6 +48,19 @@ result<run_directory> open_run(const std::filesystem::path& folder) {
     named = named.parent_path(); // Of "runs/mine/".
   return fail(
     errc::not_found, directory.error().what + suggestion(named.string(), runs_near(named)));
+}
+
+result<run_settings> read_settings(const run_directory& directory) {
+  auto file = directory.config_file();
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in)
+    return fail(errc::not_found, file.string() + ": cannot be read, and the settings are in it");
+  run_settings settings;
+  if (auto applied = apply_toml(settings, text.str(), file.string()); !applied)
+    return pass(applied);
+  return settings;
 }
 
 result<std::vector<event>> read_events(const std::filesystem::path& folder) {

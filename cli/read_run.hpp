@@ -3,6 +3,7 @@
 #include "journal/blob_store.hpp"
 #include "journal/run_directory.hpp"
 #include "messages/result.hpp"
+#include "protocol/run_settings.hpp"
 #include "report/run_table.hpp"
 
 #include <filesystem>
@@ -16,6 +17,9 @@ struct read_back {
 
 /// The directory of a run that exists. `not_found` names the nearest run, if one is near.
 result<run_directory> open_run(const std::filesystem::path& folder);
+
+/// What its run.toml says. `not_found` when that cannot be read, and errors of `apply_toml`.
+result<run_settings> read_settings(const run_directory& directory);
 
 /// All events of a run, in order. Errors as of `read_run`.
 result<std::vector<event>> read_events(const std::filesystem::path& folder);

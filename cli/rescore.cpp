@@ -1,4 +1,5 @@
 #include "cli/new_file.hpp"
+#include "cli/sanitizer_evidence.hpp"
 #include "cli/stored_evidence.hpp"
 #include "cli/verb.hpp"
 #include "protocol/json_document.hpp"
@@ -107,7 +108,7 @@ exit_code rescore_command(const rescore_arguments& arguments) {
     auto seen = read_evidence(verdicts->blobs, each);
     if (!seen)
       return complain(seen.error());
-    all.push_back(judge_again(each, *seen));
+    all.push_back(judge_again(each, with_records(std::move(*seen), verdicts->sanitizer)));
   }
   // After everything could be read, so that nothing half is left behind.
   if (!arguments.write.empty()) {

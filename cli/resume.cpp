@@ -9,7 +9,6 @@
 #include <fstream>
 #include <memory>
 #include <spdlog/spdlog.h>
-#include <sstream>
 #include <tuple>
 
 namespace gristmill {
@@ -31,19 +30,6 @@ struct resume_arguments {
   std::string lease_policy;
   std::string oracle;
 };
-
-result<run_settings> settings_of(const run_directory& directory) {
-  auto file = directory.config_file();
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in)
-    return fail(errc::not_found, file.string() + ": cannot be read, and the settings are in it");
-  run_settings settings;
-  if (auto applied = apply_toml(settings, text.str(), file.string()); !applied)
-    return pass(applied);
-  return settings;
-}
 
 result<void> check_same(const resume_arguments& given, const run_settings& has, uint64_t seed) {
   const std::tuple<const char*, std::string, std::string> flags[] = {
@@ -131,7 +117,7 @@ exit_code resume_command(const resume_arguments& arguments) {
   if (!beginning)
     return complain(
       {beginning.error().code, directory.root().string() + ": " + beginning.error().what});
-  auto settings = settings_of(directory);
+  auto settings = read_settings(directory);
   if (!settings)
     return complain(settings.error());
   if (settings->proposer == "sleep")
@@ -176,6 +162,10 @@ exit_code resume_command(const resume_arguments& arguments) {
     spdlog::warn("the run was begun with {}, it goes on with {}", beginning->toolchain,
       setup->compiler.version);
   setup->models.spent_before = restored->models.spent;
+  if (auto port = take_port(*setup); !port)
+    return complain({port.error().code,
+      directory.root().string() + ": " + port.error().what
+        + " (a resumed run stays where its nodes look for it, so this one has to become free)"});
   if (auto taken = reopen_run_directory(*setup, directory); !taken)
     return complain(taken.error());
   auto log = event_log::open(directory.database_file(), event_log::mode::append);

@@ -91,13 +91,13 @@ int64_t wall_now() {
     .count();
 }
 
-/// Opens the port once the hub is there, and tells where: on standard error and in the run
+/// Lets nodes in once the hub is there, and tells where: on standard error and in the run
 /// directory.
 result<void> open_door(
   caf::actor_system& system, const run_setup& setup, std::future<cluster_door_actor>& made) {
   if (made.wait_for(10s) != std::future_status::ready)
     return fail(errc::timed_out, "--listen: the hub of the cluster did not start");
-  auto port = cluster_listen(system, made.get(), *setup.listen);
+  auto port = cluster_listen(system, made.get(), *setup.listen, std::move(*setup.port));
   if (!port)
     return pass(port);
   auto address = *setup.listen;
@@ -225,6 +225,8 @@ exit_code run_command(const run_arguments& arguments) {
   }
   if (auto keys = check_keys(setup->models); !keys)
     return complain(keys.error());
+  if (auto taken = take_port(*setup); !taken)
+    return complain(taken.error());
   auto utc = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   auto directory = open_run_directory(*setup, utc);
   if (!directory)

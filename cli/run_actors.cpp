@@ -243,7 +243,7 @@ namespace {
 
 run_factories local_actors(const run_setup& setup, const run_context_ptr& context,
   std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation,
-  const std::shared_ptr<restored_run>& restored) {
+  const std::shared_ptr<restored_run>& restored, const cluster_start* cluster) {
   run_factories make;
   auto shared_sink = std::make_shared<std::unique_ptr<event_sink>>(std::move(sink));
   make.journal = [shared_sink](caf::actor_system& system, const run_peers&) {
@@ -273,7 +273,10 @@ run_factories local_actors(const run_setup& setup, const run_context_ptr& contex
     return make_planner(system, peers, setup, restored, book);
   };
   auto fault = planned_fault();
-  make.worker = [setup, fault](caf::actor_system& system, const run_peers& peers,
+  std::function<bool()> moves;
+  if (cluster)
+    moves = [places = cluster->places] { return places->take(); };
+  make.worker = [setup, fault, moves](caf::actor_system& system, const run_peers& peers,
                   uint32_t index) -> worker_actor {
     worker_config config;
     config.worker = "worker-" + std::to_string(index);
@@ -286,6 +289,7 @@ run_factories local_actors(const run_setup& setup, const run_context_ptr& contex
     config.scorer = peers.scorer;
     config.run_start = peers.run_start;
     config.on_assigned = fault;
+    config.moves = moves;
     return system.spawn<worker>(std::move(config));
   };
   if (setup.rehearsal) {
@@ -349,7 +353,8 @@ run_factories local_actors(const run_setup& setup, const run_context_ptr& contex
 run_factories real_actors(const run_setup& setup, run_context_ptr context,
   std::unique_ptr<event_sink> sink, child_starter* starter, uint32_t incarnation,
   std::shared_ptr<restored_run> restored, const cluster_start* cluster) {
-  auto make = local_actors(setup, context, std::move(sink), starter, incarnation, restored);
+  auto make =
+    local_actors(setup, context, std::move(sink), starter, incarnation, restored, cluster);
   if (cluster)
     add_cluster(make, setup, context, incarnation, *cluster);
   return make;

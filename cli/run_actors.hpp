@@ -3,6 +3,7 @@
 #include "actors/child_front.hpp"
 #include "actors/journal.hpp"
 #include "actors/supervisor.hpp"
+#include "actors/worker_places.hpp"
 #include "cli/run_setup.hpp"
 
 #include <functional>
@@ -19,6 +20,8 @@ struct cluster_start {
   std::string terms;
   /// Called from a thread of the actor system once there is a door to be published.
   std::function<void(const cluster_door_actor&)> on_door;
+  /// For workers that live here because no node had room for them when they were started.
+  std::shared_ptr<worker_places> places = std::make_shared<worker_places>();
 };
 
 /// A name that no other run has, also one with the same folder name or the same secret.

@@ -87,6 +87,7 @@ void add_cluster(run_factories& make, const run_setup& setup, const run_context_
     config.lease = caf::actor_cast<growing_lease_actor>(peers.lease);
     config.events = peers.events;
     config.book = book;
+    config.places = cluster.places;
     config.make.compiler = [compiler, peers](caf::actor_system& in) { return compiler(in, peers); };
     config.make.oracle = [oracle, peers](caf::actor_system& in) { return oracle(in, peers); };
     if (judge)

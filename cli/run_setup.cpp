@@ -507,6 +507,16 @@ result<run_setup> make_resumed_setup(
   return setup;
 }
 
+result<void> take_port(run_setup& setup) {
+  if (!setup.listen)
+    return {};
+  auto port = listening_socket::at(*setup.listen);
+  if (!port)
+    return pass(port);
+  setup.port = std::make_shared<listening_socket>(std::move(*port));
+  return {};
+}
+
 result<void> reopen_run_directory(run_setup& setup, const run_directory& directory) {
   auto owner = own_identity();
   if (!owner)

@@ -13,6 +13,7 @@
 #include "protocol/run_settings.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,8 @@ struct run_setup {
   std::string baseline_note;
   /// Where nodes join; none in a run of one process.
   std::optional<cluster_address> listen;
+  /// Taken by `take_port`; the gate takes it from here.
+  std::shared_ptr<listening_socket> port;
   cluster_transport transport;
   /// How T_SOL is computed and what T_b is the time of: the methods of the bounds of an export.
   std::string t_sol_method;
@@ -73,6 +76,10 @@ result<run_setup> make_open_setup(const run_settings& settings);
 /// `refused` when problems or bounds are not what they were.
 result<run_setup> make_resumed_setup(
   const run_settings& settings, const run_beginning& beginning, const run_directory& directory);
+
+/// Takes the port of `--listen`, if it is given, before anything is written: from here on no other
+/// process can have it. Errors: `invalid_input`, naming flag and address.
+result<void> take_port(run_setup& setup);
 
 /// Reaps what the processes of the run left behind, and takes its scratch over.
 result<void> reopen_run_directory(run_setup& setup, const run_directory& directory);

@@ -1,6 +1,7 @@
 #include "cli/stored_evidence.hpp"
 
 #include "cli/read_run.hpp"
+#include "cli/sanitizer_evidence.hpp"
 #include "protocol/evidence.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +48,10 @@ result<stored_verdicts> read_verdicts(const std::filesystem::path& run) {
   auto blobs = blob_store::open(directory->blobs());
   if (!blobs)
     return pass(blobs);
-  stored_verdicts out{{}, std::move(*blobs)};
+  auto records = read_records(directory->root());
+  if (!records)
+    return pass(records);
+  stored_verdicts out{{}, std::move(*blobs), std::move(*records)};
   for (const auto& e : *events) {
     if (e.kind != "verdict" && e.kind != "probe_verdict" && e.kind != "no_verdict")
       continue;

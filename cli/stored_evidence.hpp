@@ -4,6 +4,7 @@
 #include "messages/event.hpp"
 #include "messages/evidence.hpp"
 #include "messages/result.hpp"
+#include "messages/sanitizer.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -34,10 +35,12 @@ struct stored_verdicts {
   /// In the order of the log.
   std::vector<stored_verdict> all;
   blob_store blobs;
+  /// What compute-sanitizer said, oldest first (cli/sanitizer_evidence.hpp).
+  std::vector<sanitizer_record> sanitizer;
 };
 
-/// All verdicts of a run. Errors: those of `read_events`; `invalid_input` for data that is not what
-/// its kind promises.
+/// All verdicts of a run. Errors: those of `read_events` and `read_records`; `invalid_input` for
+/// data that is not what its kind promises.
 result<stored_verdicts> read_verdicts(const std::filesystem::path& run);
 
 /// The evidence of a verdict that has one. Errors: those of `stored_text` and `evidence_from_json`.

@@ -18,7 +18,8 @@ void log_to_stderr();
 inline constexpr const char* listen_file = "listen";
 
 /// Works on a run until it ends or is interrupted, then prints its table. `first` are the first
-/// events of this start. `restored` is what a resumed run goes on from; null for a new one.
+/// events of this start. Where `setup.listen` is, its port has been taken. `restored` is what a
+/// resumed run goes on from; null for a new one.
 exit_code work_on_run(const run_setup& setup, const run_directory& directory, event_log log,
   std::vector<event> first, std::shared_ptr<restored_run> restored, bool json);
 

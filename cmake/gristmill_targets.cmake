@@ -3,7 +3,7 @@ option(GRISTMILL_BENCH "build the programs in bench/" OFF)
 option(GRISTMILL_FUZZ "build the targets in fuzz/ with libFuzzer (clang only)" OFF)
 option(GRISTMILL_WERROR "warnings are errors" ON)
 # Quicker from nothing, slower after a change and with ccache: for machines that build once.
-option(GRISTMILL_UNITY "compile files with actors three at a time" OFF)
+set(GRISTMILL_UNITY "$ENV{GRISTMILL_UNITY}" CACHE BOOL "compile files of tests, and those with actors, four at a time")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -32,6 +32,13 @@ function(gristmill_library name)
   target_link_libraries(${name} PUBLIC gristmill_flags ${ARG_LINK})
 endfunction()
 
+# gristmill_together(NAME): for targets whose files spend most of their time on the same templates.
+function(gristmill_together name)
+  if(GRISTMILL_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  endif()
+endfunction()
+
 # gristmill_program(NAME SOURCES main.cpp LINK ...): a program in the root of the build folder.
 function(gristmill_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
@@ -43,10 +50,14 @@ function(gristmill_program name)
   target_link_options(${name} PRIVATE "LINKER:--disable-new-dtags")
 endfunction()
 
-# gristmill_test(NAME SOURCES x_test.cpp LINK ...): one doctest program, one ctest entry.
+# gristmill_test(NAME [APART] SOURCES x_test.cpp LINK ...): one doctest program, one ctest entry.
+# APART: its files have names in common and can never be compiled together.
 function(gristmill_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(NOT ARG_APART)
+    gristmill_together(${name})
+  endif()
   target_link_libraries(${name} PRIVATE gristmill_flags gristmill_test_main ${ARG_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})

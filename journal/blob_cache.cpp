@@ -29,8 +29,9 @@ bool is_folder_of_store(const std::string& name) {
   return name.size() == 2 && is_sha256_hex(name + std::string(62, '0'));
 }
 
+/// Every name that is kept is a SHA-256.
 fs::path file_of(const blob_store& store, const std::string& name) {
-  return store.root() / name.substr(0, 2) / name.substr(2);
+  return *store.path({name, 0});
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "journal/blob_inbox.hpp"
 
+#include "journal/write_all.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
@@ -16,18 +18,6 @@ namespace {
 
 std::string text_of(int error) {
   return std::generic_category().message(error);
-}
-
-/// The error number; 0 when all was written.
-int write_all(int fd, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t count = ::write(fd, data.data(), data.size());
-    if (count >= 0)
-      data.remove_prefix(static_cast<size_t>(count));
-    else if (errno != EINTR)
-      return errno;
-  }
-  return 0;
 }
 
 /// Closed when it goes out of scope.

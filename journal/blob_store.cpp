@@ -1,6 +1,7 @@
 #include "journal/blob_store.hpp"
 
 #include "journal/hash.hpp"
+#include "journal/write_all.hpp"
 
 #include <atomic>
 #include <fcntl.h>
@@ -27,14 +28,7 @@ result<void> write_new_file(const fs::path& file, std::string_view text) {
   if (fd < 0)
     return fail(
       errc::io_failed, fmt::format("cannot create '{}': {}", file.string(), text_of(errno)));
-  int error = 0;
-  while (!text.empty() && error == 0) {
-    ssize_t count = ::write(fd, text.data(), text.size());
-    if (count >= 0)
-      text.remove_prefix(static_cast<size_t>(count));
-    else if (errno != EINTR)
-      error = errno;
-  }
+  int error = write_all(fd, text);
   if (error == 0 && ::fsync(fd) != 0)
     error = errno;
   if (::close(fd) != 0 && error == 0)

@@ -1,10 +1,7 @@
 #include "kernels/row_template.hpp"
 
-#include "kernels/addressing.hpp"
-#include "kernels/expression_writer.hpp"
-#include "kernels/kernel_signature.hpp"
 #include "kernels/plan_text.hpp"
-#include "kernels/row_passes.hpp"
+#include "kernels/row_kernel_writer.hpp"
 #include "kernels/vector_code.hpp"
 
 #include <algorithm>
@@ -27,85 +24,28 @@ int register_budget(int block_threads) {
 /// Shared memory of a block beside the rows: partial results of the warps.
 constexpr int shared_reserve = 2048;
 
-std::string_view operator_of(reduction_kind kind) {
-  switch (kind) {
-  case reduction_kind::sum:
-    return "add_op{}";
-  case reduction_kind::maximum:
-    return "max_op{}";
-  case reduction_kind::minimum:
-    return "min_op{}";
-  }
-  return "add_op{}";
-}
-
-std::string_view neutral_of(reduction_kind kind) {
-  switch (kind) {
-  case reduction_kind::sum:
-    return "0.0f";
-  case reduction_kind::maximum:
-    return "-INFINITY";
-  case reduction_kind::minimum:
-    return "INFINITY";
-  }
-  return "0.0f";
-}
-
 /// A load that changes with the column.
-struct column_load {
-  tensor_access access;
-  bool is_gather = false;
+struct column_load : row_load {
   bool is_kept = false;
-  /// Names: the parameter, the pointer to the row's first column, the local vector(s), the copy in
-  /// shared memory.
-  std::string tensor;
+  /// Names: the pointer to the row's first column, the copy in shared memory.
   std::string row;
-  std::string local;
   std::string shared;
-  /// Text of the stride between columns, for a gather.
-  std::string stride;
 };
 
-class row_writer {
+class row_writer : row_kernel_writer {
 public:
   row_writer(const fused_kernel& kernel, const definition& def, const template_point& point)
-    : kernel_(kernel), def_(def), point_(point), signature_(kernel, def),
-      groups_(group_dims(kernel, 0, kernel.space.size() - 1)),
-      passes_(passes_of(kernel, point.online)),
-      reused_(point.reuse ? reusable_nodes(kernel, passes_) : std::vector<int>{}),
-      expressions_(kernel, signature_.scalar_names(), point.fast),
-      cols_text_(kernel.space.back().size) {
-    const size_t last = kernel.space.size() - 1;
-    std::vector<std::string> leading;
-    for (size_t i = 0; i < last; ++i)
-      leading.push_back(kernel.space[i].size);
-    rows_text_ = product_text(leading);
-    groups_.push_back({last, last, cols_text_});
+    : row_kernel_writer(kernel, def, passes_of(kernel, point.online), point.reuse, point.fast),
+      point_(point) {
     const auto reads = reads_per_load(kernel, passes_);
     for (size_t i = 0; i < kernel.loads.size(); ++i) {
       column_load load;
-      load.access = access_of(kernel.loads[i], kernel, def, groups_);
-      load.is_gather = kernel.loads[i].uses_last && !load.access.is_contiguous();
+      fill(load, i);
       load.is_kept = reads[i] > 1;
-      load.tensor = signature_.input_name(kernel.loads[i].input);
-      load.local = signature_.fresh(load.tensor + "_v");
       load.row = signature_.fresh(load.tensor + "_row");
       load.shared = signature_.fresh(load.tensor + "_kept");
       loads_.push_back(std::move(load));
     }
-  }
-
-  std::vector<std::string> vector_conditions(const std::string& width) const {
-    std::vector<std::string> conditions{fmt::format("{} % {} == 0", cols_text_, width)};
-    for (size_t i = 0; i < loads_.size(); ++i) {
-      if (!kernel_.loads[i].uses_last || loads_[i].is_gather)
-        continue;
-      for (auto& condition : alignment_conditions(loads_[i].access, width)) {
-        if (std::find(conditions.begin(), conditions.end(), condition) == conditions.end())
-          conditions.push_back(std::move(condition));
-      }
-    }
-    return conditions;
   }
 
   generated_kernel write() {
@@ -118,7 +58,8 @@ public:
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, macros()) + "\n"
       + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
-      + std::string{row_reduction_code()} + "\n" + helper_functions(kernel_, point_.fast)
+      + std::string{reduction_operators()} + "\n" + std::string{row_reduction_code()} + "\n"
+      + helper_functions(kernel_, point_.fast)
       + "extern \"C\" __global__ void __launch_bounds__(row_threads * block_rows)\nfused_rows("
       + signature_.declarations() + ") {\n" + indented(body, 2) + "}\n";
     out.plan = plan();
@@ -153,8 +94,6 @@ private:
       point_.threads, point_.rows);
   }
 
-  std::string_view type_of(size_t load) const { return element_type(kernel_.loads[load].type); }
-
   /// Which row this is, where its data lie, and what does not change along it.
   std::string prologue() {
     std::string text = "const int lane = threadIdx.x % row_threads;\n";
@@ -168,71 +107,24 @@ private:
     text += fmt::format("const int chunks = CHUNKS > 0 ? CHUNKS : ({0} + row_threads * VEC - 1) / "
                         "(row_threads * VEC);\n",
       cols_);
-    std::vector<std::string> indices = row_indices(text);
+    const auto indices = row_indices("row", "", text);
     for (size_t i = 0; i < loads_.size(); ++i)
       text += row_pointer(i, indices);
-    for (const ir_output& output : kernel_.outputs) {
-      if (!output.is_per_row)
-        text +=
-          fmt::format("{}* const {}_row = {} + int64_t(row) * {};\n", element_type(output.type),
-            signature_.output_name(output.output), signature_.output_name(output.output), cols_);
-    }
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-      if (kernel_.nodes[i].op == ir_op::row_length)
-        expressions_.define(static_cast<int>(i), fmt::format("float({})", cols_));
-    }
+    text += output_pointers();
+    define_row_length();
     text += partial_arrays();
     text += kept_memory();
     text += reused_values();
     return text;
   }
 
-  std::vector<std::string> row_indices(std::string& text) {
-    const size_t leading = groups_.size() - 1;
-    std::vector<std::string> indices(groups_.size(), "0");
-    if (leading == 1)
-      indices[0] = "int64_t(row)";
-    std::string rest = "row";
-    for (size_t g = leading; leading > 1 && g-- > 0;) {
-      const std::string name = fmt::format("index{}", g);
-      indices[g] = fmt::format("int64_t({})", name);
-      if (g == 0) {
-        text += fmt::format("const int {} = {};\n", name, rest);
-        break;
-      }
-      const std::string size =
-        signature_.integer(fmt::format("size{}", g), groups_[g].size, "int32_t");
-      text += fmt::format(
-        "const int {} = {} % {};\nconst int rest{} = {} / {};\n", name, rest, size, g, rest, size);
-      rest = fmt::format("rest{}", g);
-    }
-    return indices;
-  }
-
   std::string row_pointer(size_t i, const std::vector<std::string>& indices) {
     column_load& load = loads_[i];
-    tensor_access to_row = load.access;
-    to_row.strides.back().clear();
-    const std::string at = load.access.is_identity
-      ? fmt::format("int64_t(row) * {}", cols_)
-      : signature_.address(to_row, load.tensor, indices, "int64_t");
-    if (!kernel_.loads[i].uses_last) {
-      const std::string element = fmt::format("{}[{}]", load.tensor, at);
-      const bool is_bool = kernel_.loads[i].type == dtype::boolean;
-      std::string text;
-      for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
-        const ir_node& node = kernel_.nodes[n];
-        if (node.op != ir_op::load || node.load != static_cast<int>(i))
-          continue;
-        text = fmt::format("const {} {} = {}({});\n", is_bool ? "bool" : "float", load.local,
-          is_bool ? "bool" : "float", element);
-        expressions_.define(static_cast<int>(n), load.local);
-      }
-      return text;
-    }
-    if (load.is_gather)
-      load.stride = signature_.integer(load.tensor + "_step", load.access.strides.back());
-    return fmt::format("const {}* const {} = {} + {};\n", type_of(i), load.row, load.tensor, at);
+    const std::string place = place_of(load, "row", indices);
+    if (!kernel_.loads[i].uses_last)
+      return read_number(i, load, place);
+    add_stride(load);
+    return pointer_line(i, load.row, load.tensor, place);
   }
 
   std::string partial_arrays() {
@@ -269,10 +161,7 @@ private:
   std::string reused_values() const {
     if (reused_.empty())
       return {};
-    std::string text = "#if CHUNKS > 0\n";
-    for (int node : reused_)
-      text += fmt::format("float kept{}[CHUNKS][VEC];\n", node);
-    return text + "#endif\n";
+    return "#if CHUNKS > 0\n" + kept_arrays("CHUNKS") + "#endif\n";
   }
 
   std::string row_bytes_expression() const {
@@ -294,26 +183,6 @@ private:
     return text;
   }
 
-  std::string row_outputs() {
-    std::string text;
-    std::vector<int> roots;
-    for (const ir_output& output : kernel_.outputs) {
-      if (output.is_per_row)
-        roots.push_back(output.node);
-    }
-    if (roots.empty())
-      return {};
-    for (const auto& line : expressions_.statements(roots, ir_level::row))
-      text += line + "\n";
-    text += "if (lane == 0) {\n";
-    for (const ir_output& output : kernel_.outputs) {
-      if (output.is_per_row)
-        text += fmt::format("  {}[row] = {}({});\n", signature_.output_name(output.output),
-          element_type(output.type), expressions_.text_of(output.node));
-    }
-    return text + "}\n";
-  }
-
   /// Brings a load's vector of this chunk into a local, from wherever it is by now.
   std::string read_vector(size_t i, std::set<int>& known_loads) {
     const column_load& load = loads_[i];
@@ -325,10 +194,8 @@ private:
     if (!load.is_kept)
       text += fmt::format("packed<{}, VEC> {};\n", type_of(i), load.local);
     const bool is_once = point_.streaming && !load.is_gather && load.access.is_identity;
-    std::string from_memory = load.is_gather
-      ? fmt::format(
-        "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column + i) * {}];\n",
-        vector, load.row, load.stride)
+    const std::string from_memory = load.is_gather
+      ? gather(load, vector, load.row)
       : fmt::format("{}.{}({} + column);\n", vector, is_once ? "load_once" : "load", load.row);
     if (!load.is_kept || (is_first && !uses_shared()))
       return text + from_memory;
@@ -346,16 +213,7 @@ private:
 
   std::string one_pass(const row_pass& pass, std::set<int>& known_loads) {
     const std::vector<int> roots = roots_of(kernel_, pass);
-    std::string text = "\n";
-    for (const auto& line : expressions_.statements(roots, ir_level::row))
-      text += line + "\n";
-    for (const auto& line : expressions_.reciprocals(roots))
-      text += line + "\n";
-    for (int reduction : pass.reductions)
-      text += fmt::format(
-        "float acc{}[VEC];\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  acc{}[i] = "
-        "{};\n",
-        reduction, reduction, neutral_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction));
+    std::string text = begin_pass(pass, roots);
     for (const online_pair& pair : pass.pairs)
       text +=
         fmt::format("// Running maximum, and the sum of exponentials below it.\nfloat top{0} = "
@@ -443,7 +301,7 @@ private:
       "  top{0} = fmaxf(top{0}, value{0}[i]);\nbelow{0} *= {1}(before{0} - top{0});\n"
       "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  below{0} += {1}(value{0}[i] - "
       "top{0});\n",
-      pair.sum, point_.fast ? "__expf" : "expf");
+      pair.sum, exponential());
   }
 
   /// Behind the walk: the results of the whole row.
@@ -453,19 +311,19 @@ private:
       const std::string_view op =
         operator_of(kernel_.nodes[static_cast<size_t>(reduction)].reduction);
       text += fmt::format(
-        "const float r{0} = reduce_row(reduce_places(acc{0}, {1}), {1}, partial[{2}]);\n",
+        "const float r{0} = reduce_row(reduce_places(acc{0}, {1}{{}}), {1}{{}}, partial[{2}]);\n",
         reduction, op, partial_++);
-      expressions_.define(reduction, fmt::format("r{}", reduction));
+      define_result(reduction);
     }
     for (const online_pair& pair : pass.pairs) {
       text +=
         fmt::format("const float r{0} = reduce_row(top{1}, max_op{{}}, partial[{2}]);\n"
                     "const float r{1} = reduce_row(below{1} * {4}(top{1} - r{0}), add_op{{}}, "
                     "partial[{3}]);\n",
-          pair.maximum, pair.sum, partial_, partial_ + 1, point_.fast ? "__expf" : "expf");
+          pair.maximum, pair.sum, partial_, partial_ + 1, exponential());
       partial_ += 2;
-      expressions_.define(pair.maximum, fmt::format("r{}", pair.maximum));
-      expressions_.define(pair.sum, fmt::format("r{}", pair.sum));
+      define_result(pair.maximum);
+      define_result(pair.sum);
     }
     return text;
   }
@@ -521,26 +379,13 @@ private:
       variants.push_back(variant(name, conditions, width, keeping::none));
     };
     if (point_.width > 1)
-      add_both("vectors", vector_conditions(fmt::format("{}", point_.width)), point_.width);
+      add_both("vectors", row_vector_conditions(kernel_, def_, point_.width), point_.width);
     add_both("scalar", {}, 1);
     document["variants"] = std::move(variants);
     return document.dump(2) + "\n";
   }
 
-  const fused_kernel& kernel_;
-  const definition& def_;
   const template_point& point_;
-  kernel_signature signature_;
-  std::vector<dim_group> groups_;
-  std::vector<row_pass> passes_;
-  std::vector<int> reused_;
-  /// Those of them that an earlier pass has left in registers.
-  std::set<int> left_behind_;
-  expression_writer expressions_;
-  std::string cols_text_;
-  std::string rows_text_;
-  std::string rows_;
-  std::string cols_;
   std::vector<column_load> loads_;
   int partial_ = 0;
 };
@@ -550,12 +395,6 @@ private:
 generated_kernel row_kernel(
   const fused_kernel& kernel, const definition& def, const template_point& point) {
   return row_writer(kernel, def, point).write();
-}
-
-std::vector<std::string> row_vector_conditions(
-  const fused_kernel& kernel, const definition& def, int width) {
-  const template_point point{.family = template_family::row, .width = width};
-  return row_writer(kernel, def, point).vector_conditions(fmt::format("{}", width));
 }
 
 row_keeping keeping_of(const fused_kernel& kernel, bool online) {

@@ -5,8 +5,6 @@
 #include "protocol/definition.hpp"
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 namespace gristmill {
 
@@ -15,10 +13,6 @@ namespace gristmill {
 /// of the plan.
 generated_kernel row_kernel(
   const fused_kernel& kernel, const definition& def, const template_point& point);
-
-/// Plan conditions under which the columns of a row can be read in vectors of that width.
-std::vector<std::string> row_vector_conditions(
-  const fused_kernel& kernel, const definition& def, int width);
 
 /// What of a row is worth keeping between passes.
 struct row_keeping {

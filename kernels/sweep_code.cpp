@@ -1,20 +1,14 @@
 #include "kernels/sweep_code.hpp"
 
+#include "kernels/vector_code.hpp"
+
 #include <fmt/format.h>
 
 namespace gristmill {
 
 std::string sweep_reduction_code(bool fast) {
-  std::string code = R"(struct add_op {
-  __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
-};
-struct max_op {
-  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
-};
-struct min_op {
-  __device__ __forceinline__ float operator()(float a, float b) const { return fminf(a, b); }
-};
-
+  std::string code{reduction_operators()};
+  code += R"(
 #if CLUSTER > 1
 __device__ __forceinline__ int cluster_rank() {
   unsigned int rank;

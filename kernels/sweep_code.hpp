@@ -6,8 +6,8 @@
 namespace gristmill {
 
 /// Device functions of `sweep_template`: reductions over the threads of a row, which may be those
-/// of several blocks of a cluster. Expects `block_threads`, `row_threads`, `numbers` and CLUSTER.
-/// `fast`: approximate exponentials.
+/// of several blocks of a cluster, with `reduction_operators`. Expects `block_threads`,
+/// `row_threads`, `numbers`, VEC and CLUSTER. `fast`: approximate exponentials.
 std::string sweep_reduction_code(bool fast);
 
 /// A kernel that adds up the shares of a sum over all rows, each of them always in the same order.

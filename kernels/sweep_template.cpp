@@ -1,11 +1,7 @@
 #include "kernels/sweep_template.hpp"
 
-#include "kernels/addressing.hpp"
-#include "kernels/expression_writer.hpp"
-#include "kernels/kernel_signature.hpp"
 #include "kernels/plan_text.hpp"
-#include "kernels/row_passes.hpp"
-#include "kernels/row_template.hpp"
+#include "kernels/row_kernel_writer.hpp"
 #include "kernels/sweep_code.hpp"
 #include "kernels/vector_code.hpp"
 
@@ -22,59 +18,20 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Registers of a multiprocessor, and those of a thread that addresses and loops take.
-constexpr int registers_of_all = 65536;
-constexpr int registers_beside = 32;
-constexpr int registers_max = 216;
-
-/// How a load comes to a thread.
-enum class load_role : uint8_t {
-  /// One number a row.
-  row_number,
-  /// Changes with the column only: loaded once for all rows.
-  column,
-  /// Changes with row and column.
-  element,
-};
-
-struct swept_load {
-  tensor_access access;
+struct swept_load : row_load {
   load_role role = load_role::element;
-  bool is_gather = false;
-  std::string tensor;
-  /// The vectors of this row (or of all rows), and those of the next.
-  std::string local;
+  /// What holds the vectors of the next row.
   std::string next;
-  std::string stride;
 };
 
-load_role role_of(const ir_load& load) {
-  if (!load.uses_last)
-    return load_role::row_number;
-  return load.uses_leading ? load_role::element : load_role::column;
-}
-
-class sweep_writer {
+class sweep_writer : row_kernel_writer {
 public:
   sweep_writer(const fused_kernel& kernel, const definition& def, const sweep_point& point)
-    : kernel_(kernel), def_(def), point_(point), signature_(kernel, def),
-      groups_(group_dims(kernel, 0, kernel.space.size() - 1)), passes_(passes_of(kernel, true)),
-      reused_(reusable_nodes(kernel, passes_)),
-      expressions_(kernel, signature_.scalar_names(), point.fast),
-      cols_text_(kernel.space.back().size) {
-    const size_t last = kernel.space.size() - 1;
-    std::vector<std::string> leading;
-    for (size_t i = 0; i < last; ++i)
-      leading.push_back(kernel.space[i].size);
-    rows_text_ = product_text(leading);
-    groups_.push_back({last, last, cols_text_});
-    for (const ir_load& from : kernel.loads) {
+    : row_kernel_writer(kernel, def, passes_of(kernel, true), true, point.fast), point_(point) {
+    for (size_t i = 0; i < kernel.loads.size(); ++i) {
       swept_load load;
-      load.access = access_of(from, kernel, def, groups_);
-      load.role = role_of(from);
-      load.is_gather = from.uses_last && !load.access.is_contiguous();
-      load.tensor = signature_.input_name(from.input);
-      load.local = signature_.fresh(load.tensor + "_v");
+      fill(load, i);
+      load.role = role_of(kernel.loads[i]);
       load.next = signature_.fresh(load.tensor + "_next");
       loads_.push_back(std::move(load));
     }
@@ -135,8 +92,6 @@ private:
       point_.threads, std::max(1, numbers_));
   }
 
-  std::string_view type_of(size_t load) const { return element_type(kernel_.loads[load].type); }
-
   /// "for" over the chunks of a thread, with `column` and the guard, around `work`. Unrolled, so
   /// that arrays of chunks are registers.
   std::string chunk_loop(const std::string& work) const {
@@ -146,67 +101,26 @@ private:
       cols_, indented(work, 4));
   }
 
-  /// Statements that take `row` apart into one index a leading group.
-  std::vector<std::string> row_indices(const std::string& row, std::string& text) {
-    const size_t leading = groups_.size() - 1;
-    std::vector<std::string> indices(groups_.size(), "0");
-    if (leading == 1)
-      indices[0] = fmt::format("int64_t({})", row);
-    std::string rest = row;
-    for (size_t g = leading; leading > 1 && g-- > 0;) {
-      const std::string name = fmt::format("{}_index{}", row, g);
-      indices[g] = fmt::format("int64_t({})", name);
-      if (g == 0) {
-        text += fmt::format("const int {} = {};\n", name, rest);
-        break;
-      }
-      const std::string size =
-        signature_.integer(fmt::format("size{}", g), groups_[g].size, "int32_t");
-      text += fmt::format("const int {0} = {1} % {2};\nconst int {3}_rest{4} = {1} / {2};\n", name,
-        rest, size, row, g);
-      rest = fmt::format("{}_rest{}", row, g);
-    }
-    return indices;
-  }
-
-  /// Index of the load's element in the first column of a row.
-  std::string place_of(
-    const swept_load& load, const std::string& row, const std::vector<std::string>& indices) {
-    if (load.access.is_identity)
-      return fmt::format("int64_t({}) * {}", row, cols_);
-    tensor_access to_row = load.access;
-    to_row.strides.back().clear();
-    return signature_.address(to_row, load.tensor, indices, "int64_t");
-  }
-
   /// Loads the vector at `column` into `vector`; `from` points to the row's first column.
   std::string load_vector(size_t i, const std::string& vector, const std::string& from) const {
     const swept_load& load = loads_[i];
     if (load.is_gather)
-      return fmt::format(
-        "#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  {}.values[i] = {}[(column "
-        "+ i) * {}];\n",
-        vector, from, load.stride);
+      return gather(load, vector, from);
     const bool is_once = point_.streaming && load.role == load_role::element;
     return fmt::format("{}.{}({} + column);\n", vector, is_once ? "load_once" : "load", from);
-  }
-
-  std::string pointer_line(size_t i, const std::string& name, const std::string& place) const {
-    return fmt::format(
-      "const {}* const {} = {} + {};\n", type_of(i), name, loads_[i].tensor, place);
   }
 
   /// The vectors of a row into arrays of that name, one for each load that changes with both.
   std::string load_row(const std::string& row, const std::string swept_load::*into) {
     std::string text;
-    const auto indices = row_indices(row, text);
+    const auto indices = row_indices(row, row + "_", text);
     std::string work;
     for (size_t i = 0; i < loads_.size(); ++i) {
       if (loads_[i].role != load_role::element)
         continue;
       const std::string from = fmt::format("{}_of_{}", loads_[i].tensor, row);
       const std::string pointer = fmt::format("{}_{}", from, i);
-      text += pointer_line(i, pointer, place_of(loads_[i], row, indices));
+      text += pointer_line(i, pointer, loads_[i].tensor, place_of(loads_[i], row, indices));
       work += load_vector(i, fmt::format("{}[chunk]", loads_[i].*into), pointer);
     }
     return work.empty() ? std::string{} : text + chunk_loop(work);
@@ -227,8 +141,7 @@ private:
       swept_load& load = loads_[i];
       if (load.role == load_role::row_number)
         continue;
-      if (load.is_gather)
-        load.stride = signature_.integer(load.tensor + "_step", load.access.strides.back());
+      add_stride(load);
       text += fmt::format("packed<{}, VEC> {}[held];\n", type_of(i), load.local);
       if (load.role == load_role::element && is_ahead())
         text += fmt::format("packed<{}, VEC> {}[held];\n", type_of(i), load.next);
@@ -236,7 +149,7 @@ private:
         const std::vector<std::string> nowhere(groups_.size(), "0");
         tensor_access to_row = load.access;
         to_row.strides.back().clear();
-        text += pointer_line(i, load.tensor + fmt::format("_all{}", i),
+        text += pointer_line(i, load.tensor + fmt::format("_all{}", i), load.tensor,
           signature_.address(to_row, load.tensor, nowhere, "int64_t"));
         columns += load_vector(
           i, fmt::format("{}[chunk]", load.local), load.tensor + fmt::format("_all{}", i));
@@ -245,10 +158,7 @@ private:
     if (!columns.empty())
       text += "if (CHUNKS > 0) {\n" + indented(chunk_loop(columns), 2) + "}\n";
     text += start_sums();
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
-      if (kernel_.nodes[i].op == ir_op::row_length)
-        expressions_.define(static_cast<int>(i), fmt::format("float({})", cols_));
-    }
+    define_row_length();
     if (is_ahead())
       text += fmt::format("if (CHUNKS > 0 && first_row < {}) {{\n", rows_)
         + indented(load_row("first_row", &swept_load::next), 2) + "}\n";
@@ -306,8 +216,7 @@ private:
       text += "if (CHUNKS > 0) {\n" + indented(load_row("row", &swept_load::local), 2) + "}\n";
     }
     text += row_values();
-    for (int node : reused_)
-      text += fmt::format("float kept{}[held][VEC];\n", node);
+    text += kept_arrays("held");
     for (const row_pass& pass : passes_) {
       for (const online_pair& pair : pass.pairs)
         text += fmt::format("float raised{}[held][VEC];\n", pair.sum);
@@ -323,65 +232,26 @@ private:
   /// What does not change along the row, and where the row lies.
   std::string row_values() {
     std::string text;
-    const auto indices = row_indices("row", text);
+    const auto indices = row_indices("row", "row_", text);
     std::string pointers;
     for (size_t i = 0; i < loads_.size(); ++i) {
       const swept_load& load = loads_[i];
       if (load.role == load_role::column)
         continue;
       const std::string place = place_of(load, "row", indices);
-      if (load.role == load_role::element) {
-        pointers += pointer_line(i, fmt::format("{}_row{}", load.tensor, i), place);
-        continue;
-      }
-      const std::string_view type = kernel_.loads[i].type == dtype::boolean ? "bool" : "float";
-      text += fmt::format("const {0} {1} = {0}({2}[{3}]);\n", type, load.local, load.tensor, place);
-      for (size_t n = 0; n < kernel_.nodes.size(); ++n) {
-        if (kernel_.nodes[n].op == ir_op::load && kernel_.nodes[n].load == static_cast<int>(i))
-          expressions_.define(static_cast<int>(n), load.local);
-      }
+      if (load.role == load_role::element)
+        pointers += pointer_line(i, fmt::format("{}_row{}", load.tensor, i), load.tensor, place);
+      else
+        text += read_number(i, load, place);
     }
     if (!pointers.empty())
       text += "#if CHUNKS == 0\n" + pointers + "#endif\n";
-    for (const ir_output& output : kernel_.outputs) {
-      if (!output.is_per_row && !output.is_per_column)
-        text += fmt::format("{0}* const {1}_row = {1} + int64_t(row) * {2};\n",
-          element_type(output.type), signature_.output_name(output.output), cols_);
-    }
-    return text;
-  }
-
-  std::string row_outputs() {
-    std::vector<int> roots;
-    for (const ir_output& output : kernel_.outputs) {
-      if (output.is_per_row)
-        roots.push_back(output.node);
-    }
-    if (roots.empty())
-      return {};
-    std::string text;
-    for (const auto& line : expressions_.statements(roots, ir_level::row))
-      text += line + "\n";
-    text += "if (lane == 0) {\n";
-    for (const ir_output& output : kernel_.outputs) {
-      if (output.is_per_row)
-        text += fmt::format("  {}[row] = {}({});\n", signature_.output_name(output.output),
-          element_type(output.type), expressions_.text_of(output.node));
-    }
-    return text + "}\n";
+    return text + output_pointers();
   }
 
   std::string one_pass(const row_pass& pass) {
     const std::vector<int> roots = roots_of(kernel_, pass);
-    std::string text = "\n";
-    for (const auto& line : expressions_.statements(roots, ir_level::row))
-      text += line + "\n";
-    for (const auto& line : expressions_.reciprocals(roots))
-      text += line + "\n";
-    for (int reduction : pass.reductions)
-      text += fmt::format("float acc{0}[VEC];\n#pragma unroll\nfor (int i = 0; i < VEC; ++i)\n  "
-                          "acc{0}[i] = {1};\n",
-        reduction, neutral_text(kernel_.nodes[static_cast<size_t>(reduction)].reduction));
+    std::string text = begin_pass(pass, roots);
     for (const online_pair& pair : pass.pairs)
       text += fmt::format("// The thread's own maximum, and the sum of exponentials below it.\n"
                           "float tops{0}[VEC];\nfloat below{0}[VEC];\n#pragma unroll\nfor (int i = "
@@ -403,8 +273,6 @@ private:
              "for (int column = lane * VEC; column < {}; column += row_threads * VEC) {{\n", cols_)
       + "  constexpr int chunk = 0;\n" + indented(work, 2) + "}\n";
   }
-
-  std::string_view exponential() const { return point_.fast ? "__expf" : "expf"; }
 
   /// Exponentials below the thread's own maximum, which one factor for the thread corrects later.
   std::string raise_powers(const row_pass& pass) {
@@ -468,7 +336,7 @@ private:
     for (int reduction : pass.reductions) {
       const ir_node& node = kernel_.nodes[static_cast<size_t>(reduction)];
       body += fmt::format("acc{0}[i] = {1}{{}}(acc{0}[i], {2});\n", reduction,
-        operator_text(node.reduction), inner.text_of(node.args[0]));
+        operator_of(node.reduction), inner.text_of(node.args[0]));
     }
     for (const online_pair& pair : pass.pairs) {
       const std::string value = inner.text_of(pair.body);
@@ -519,31 +387,20 @@ private:
         "const float share{1} = {4}(top{1} - r{0});\n",
         pair.maximum, pair.sum, partial_, partial_ + 1, exponential());
       partial_ += 2;
-      expressions_.define(pair.maximum, fmt::format("r{}", pair.maximum));
-      expressions_.define(pair.sum, fmt::format("r{}", pair.sum));
+      define_result(pair.maximum);
+      define_result(pair.sum);
       raised_[kernel_.nodes[static_cast<size_t>(pair.sum)].args[0]] = pair.sum;
     }
     for (int reduction : pass.reductions) {
       const auto kind = kernel_.nodes[static_cast<size_t>(reduction)].reduction;
       leave += fmt::format("leave_part(over_warp(over_places(acc{0}, {1}{{}}), {1}{{}}), partial, "
                            "turn, {2}, rank);\n",
-        reduction, operator_text(kind), partial_);
+        reduction, operator_of(kind), partial_);
       fetch += fmt::format("const float r{0} = over_parts(partial[turn][{1}], {2}{{}});\n",
-        reduction, partial_++, operator_text(kind));
-      expressions_.define(reduction, fmt::format("r{}", reduction));
+        reduction, partial_++, operator_of(kind));
+      define_result(reduction);
     }
     return leave + "meet_row();\n" + fetch;
-  }
-
-  static std::string_view operator_text(reduction_kind kind) {
-    return kind == reduction_kind::sum  ? "add_op"
-      : kind == reduction_kind::maximum ? "max_op"
-                                        : "min_op";
-  }
-  static std::string_view neutral_text(reduction_kind kind) {
-    return kind == reduction_kind::sum  ? "0.0f"
-      : kind == reduction_kind::maximum ? "-INFINITY"
-                                        : "INFINITY";
   }
 
   /// Rows (or clusters of blocks) that are worked on at the same time.
@@ -609,22 +466,9 @@ private:
     return document.dump(2) + "\n";
   }
 
-  const fused_kernel& kernel_;
-  const definition& def_;
   const sweep_point& point_;
-  kernel_signature signature_;
-  std::vector<dim_group> groups_;
-  std::vector<row_pass> passes_;
-  std::vector<int> reused_;
-  /// Those of them that an earlier pass has left in registers.
-  std::set<int> left_behind_;
   /// Exponentials that a pair has left in registers, and the pair's sum.
   std::map<int, int> raised_;
-  expression_writer expressions_;
-  std::string cols_text_;
-  std::string rows_text_;
-  std::string rows_;
-  std::string cols_;
   std::vector<swept_load> loads_;
   /// Parameters for the shares of sums over all rows, by output.
   std::map<int, std::string> sums_;
@@ -634,38 +478,6 @@ private:
 };
 
 } // namespace
-
-sweep_load sweep_load_of(const fused_kernel& kernel) {
-  sweep_load out;
-  for (const ir_load& load : kernel.loads) {
-    const load_role role = role_of(load);
-    if (role == load_role::element)
-      out.row_bytes += element_bytes(load.type);
-    else if (role == load_role::column)
-      out.column_bytes += element_bytes(load.type);
-  }
-  for (const ir_output& output : kernel.outputs)
-    out.sums += output.is_per_column ? 1 : 0;
-  const auto passes = passes_of(kernel, true);
-  out.reusable = static_cast<int>(reusable_nodes(kernel, passes).size());
-  for (const row_pass& pass : passes)
-    out.reusable += static_cast<int>(pass.pairs.size());
-  return out;
-}
-
-int64_t sweep_columns_max(const sweep_load& load, const sweep_point& point) {
-  const int registers =
-    std::min(registers_of_all / (point.threads * point.blocks) - registers_beside, registers_max)
-    - 2 * point.width;
-  // A kept value takes the place of the row that it was made of, where that has as many bytes.
-  const int kept = std::max(0, 4 * load.reusable - load.row_bytes);
-  const int bytes = load.row_bytes * (point.walk == row_walk::ahead ? 2 : 1) + load.column_bytes
-    + 4 * load.sums + kept;
-  if (registers <= 0 || bytes == 0)
-    return 0;
-  const int64_t chunks = int64_t{registers} * 4 / (int64_t{bytes} * point.width);
-  return chunks * point.threads * point.cluster * point.width;
-}
 
 generated_kernel sweep_kernel(
   const fused_kernel& kernel, const definition& def, const sweep_point& point) {

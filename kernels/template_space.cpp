@@ -4,6 +4,7 @@
 #include "kernels/axis_scope.hpp"
 #include "kernels/elementwise_template.hpp"
 #include "kernels/expression_writer.hpp"
+#include "kernels/row_kernel_writer.hpp"
 #include "kernels/row_passes.hpp"
 #include "protocol/expression.hpp"
 

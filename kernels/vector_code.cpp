@@ -45,7 +45,7 @@ struct packed {
   return text + "};\n";
 }
 
-std::string_view row_reduction_code() {
+std::string_view reduction_operators() {
   return R"(struct add_op {
   __device__ __forceinline__ float operator()(float a, float b) const { return a + b; }
 };
@@ -55,8 +55,11 @@ struct max_op {
 struct min_op {
   __device__ __forceinline__ float operator()(float a, float b) const { return fminf(a, b); }
 };
+)";
+}
 
-// Combines one value of each thread of a row; all of them get the result. `partial` has a place for
+std::string_view row_reduction_code() {
+  return R"(// Combines one value of each thread of a row; all of them get the result. `partial` has a place for
 // each warp and is used by one reduction only, so that no barrier is needed behind it.
 template <class Op>
 __device__ __forceinline__ float reduce_row(float value, Op combine, float* partial) {

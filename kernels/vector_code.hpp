@@ -12,8 +12,11 @@ namespace gristmill {
 /// template `packed<T, N>`. With `streaming` it can also mark data as used once.
 std::string vector_code(bool streaming);
 
-/// Device code for combining a value of each thread of a row: `reduce_row`, `reduce_places` and the
-/// operators for them. Needs the constant `row_threads`.
+/// The operators `add_op`, `max_op` and `min_op` of device code that reduces floats.
+std::string_view reduction_operators();
+
+/// Device code for combining a value of each thread of a row: `reduce_row` and `reduce_places`.
+/// Needs the constant `row_threads`.
 std::string_view row_reduction_code();
 
 /// `round_into(vector, floats)`: what a thread computed as the elements of a vector of an output,

@@ -1,6 +1,8 @@
 #include "actors/transport/certificates.hpp"
 
+#include "actors/transport/pem.hpp"
 #include "actors/transport/tls_folder.hpp"
+#include "protocol/json_document.hpp"
 #include "protocol/nearest.hpp"
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include <memory>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
@@ -24,11 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using x509_ptr = std::unique_ptr<X509, decltype(&X509_free)>;
-using key_ptr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
-using bio_ptr = std::unique_ptr<BIO, decltype(&BIO_free_all)>;
-
 constexpr int64_t day_seconds = 24 * 3600;
+/// A certificate or key that was made here takes about 1 KiB.
+constexpr size_t file_max = 64 * 1024;
 
 tl::unexpected<failure> openssl_failure() {
   const auto code = ERR_peek_last_error();
@@ -114,6 +113,8 @@ result<void> write_file(const fs::path& file, const std::string& text, mode_t mo
   size_t written = 0;
   while (written < text.size()) {
     const auto count = write(out, text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR)
+      continue;
     if (count < 0) {
       auto failed = file_failure(file);
       close(out);
@@ -151,21 +152,13 @@ result<std::string> pem_of(EVP_PKEY* key) {
 result<void> write_pair(
   const fs::path& folder, const char* certificate_name, const char* key_name, const signer& made) {
   auto certificate = pem_of(made.certificate.get());
+  if (!certificate)
+    return pass(certificate);
   auto key = pem_of(made.key.get());
-  if (!certificate || !key)
-    return openssl_failure();
+  if (!key)
+    return pass(key);
   auto written = write_file(folder / certificate_name, *certificate, 0644);
   return written ? write_file(folder / key_name, *key, 0600) : written;
-}
-
-result<std::string> read_file(const fs::path& file) {
-  bio_ptr in{BIO_new_file(file.c_str(), "r"), &BIO_free_all};
-  if (!in)
-    return file_failure(file);
-  std::string text(64 * 1024, '\0');
-  const int got = BIO_read(in.get(), text.data(), static_cast<int>(text.size()));
-  text.resize(static_cast<size_t>(std::max(0, got)));
-  return text;
 }
 
 result<void> make_folder(const fs::path& folder) {
@@ -204,7 +197,9 @@ result<void> write_process_folder(const fs::path& folder, const subject& what, c
 
 /// Beside its place, and moved there when it is whole.
 template <class Make>
-result<void> make_whole(const fs::path& place, Make make) {
+result<void> make_whole(const fs::path& named, Make make) {
+  // "trust/" is the folder trust, and beside it is not in it.
+  const auto place = named.has_filename() ? named : named.parent_path();
   auto beside = place;
   beside += ".new";
   std::error_code error;
@@ -221,21 +216,16 @@ result<void> make_whole(const fs::path& place, Make make) {
 }
 
 result<signer> read_ca(const fs::path& folder, int64_t now) {
-  auto certificate = read_file(folder / "ca/ca.pem");
-  auto key = read_file(folder / "ca/ca-key.pem");
+  auto certificate = read_text_file(folder / "ca/ca.pem", file_max);
+  auto key = read_text_file(folder / "ca/ca-key.pem", file_max);
   if (!certificate || !key)
     return fail(errc::not_found,
       folder.string()
         + ": holds no CA (ca/ca.pem and ca/ca-key.pem); `gristmill cluster init` makes one, and "
-          "this "
-          "command runs where that was done");
+          "this command runs where that was done");
   signer out;
-  bio_ptr certificate_text{
-    BIO_new_mem_buf(certificate->data(), static_cast<int>(certificate->size())), &BIO_free_all};
-  bio_ptr key_text{BIO_new_mem_buf(key->data(), static_cast<int>(key->size())), &BIO_free_all};
-  out.certificate.reset(PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr));
-  const auto no_passphrase = [](char*, int, int, void*) { return 0; };
-  out.key.reset(PEM_read_bio_PrivateKey(key_text.get(), nullptr, no_passphrase, nullptr));
+  out.certificate = read_certificate(memory_of(*certificate).get());
+  out.key = read_private_key(memory_of(*key).get());
   if (!out.certificate || !out.key
     || X509_check_private_key(out.certificate.get(), out.key.get()) != 1)
     return fail(errc::invalid_input,
@@ -265,6 +255,10 @@ result<void> check_node_name(std::string_view name) {
   if (name == coordinator_name)
     return fail(errc::invalid_input, "node name \"coordinator\": that is the coordinator's");
   return {};
+}
+
+fs::path process_folder(const fs::path& folder, const std::string& name) {
+  return name == coordinator_name ? folder / name : folder / "nodes" / name;
 }
 
 result<void> make_cluster_folder(const fs::path& folder, const cluster_init& what) {
@@ -306,12 +300,12 @@ result<void> make_cluster_folder(const fs::path& folder, const cluster_init& wha
     if (done)
       done = write_pair(place / "ca", "ca.pem", "ca-key.pem", *ca);
     if (done)
-      done = write_process_folder(
-        place / "coordinator", subject_of(coordinator_name, what.hosts), *ca, *ca_text, what.now);
+      done = write_process_folder(process_folder(place, coordinator_name),
+        subject_of(coordinator_name, what.hosts), *ca, *ca_text, what.now);
     for (const auto& node : what.nodes)
       if (done)
         done = write_process_folder(
-          place / "nodes" / node, subject_of(node, {}), *ca, *ca_text, what.now);
+          process_folder(place, node), subject_of(node, {}), *ca, *ca_text, what.now);
     return done;
   });
 }
@@ -322,12 +316,12 @@ result<void> add_cluster_node(const fs::path& folder, const std::string& name, i
   auto ca = read_ca(folder, now);
   if (!ca)
     return pass(ca);
-  const auto place = folder / "nodes" / name;
+  const auto place = process_folder(folder, name);
   std::error_code error;
   if (fs::exists(fs::symlink_status(place, error)))
     return fail(errc::invalid_input,
       place.string() + ": is there already; `gristmill cluster renew` gives it a new certificate");
-  auto ca_text = read_file(folder / "ca/ca.pem");
+  auto ca_text = read_text_file(folder / "ca/ca.pem", file_max);
   if (!ca_text)
     return pass(ca_text);
   return make_whole(place, [&](const fs::path& beside) {
@@ -340,11 +334,10 @@ namespace {
 /// The names that a certificate lists besides its own.
 std::vector<std::string> other_names(const fs::path& file, const std::string& own) {
   std::vector<std::string> out;
-  auto text = read_file(file);
-  bio_ptr in{
-    text ? BIO_new_mem_buf(text->data(), static_cast<int>(text->size())) : nullptr, &BIO_free_all};
-  x509_ptr certificate{
-    in ? PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr) : nullptr, &X509_free};
+  auto text = read_text_file(file, file_max);
+  if (!text)
+    return out;
+  auto certificate = read_certificate(memory_of(*text).get());
   if (!certificate)
     return out;
   auto* names = static_cast<GENERAL_NAMES*>(
@@ -386,7 +379,7 @@ result<std::vector<std::string>> renew_certificates(
         folder.string() + ": no certificate of \"" + name + "\"" + suggestion(name, known));
   const auto wanted = names.empty() ? known : names;
   for (const auto& name : wanted) {
-    const auto place = name == coordinator_name ? folder / name : folder / "nodes" / name;
+    const auto place = process_folder(folder, name);
     auto made =
       make_certificate(subject_of(name, other_names(place / "cert.pem", name)), &*ca, now);
     if (!made)

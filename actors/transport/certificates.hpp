@@ -29,6 +29,9 @@ inline constexpr int certificate_days_before = 2;
 /// digit, and not "coordinator". Errors: `invalid_input`.
 result<void> check_node_name(std::string_view name);
 
+/// The folder of one process in that of its cluster, `name` being a node or "coordinator".
+std::filesystem::path process_folder(const std::filesystem::path& folder, const std::string& name);
+
 struct cluster_init {
   std::vector<std::string> nodes;
   /// Names and addresses that the coordinator's certificate lists besides, for other TLS programs.

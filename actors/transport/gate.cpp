@@ -1,6 +1,5 @@
 #include "actors/transport/gate.hpp"
 
-#include "actors/transport/listening_socket.hpp"
 #include "actors/transport/loopback_owner.hpp"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -47,12 +47,7 @@ std::string new_nonce() {
   // Never fewer than asked for, for so few.
   [[maybe_unused]] const auto got = getrandom(bytes, sizeof(bytes), 0);
   assert(got == sizeof(bytes));
-  std::string out;
-  for (auto byte : bytes) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
-  return out;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 std::string address_of(const sockaddr_storage& end, socklen_t size) {
@@ -89,8 +84,22 @@ cluster_gate::cluster_gate(gate_settings settings) : settings_(std::move(setting
 
 result<std::unique_ptr<cluster_gate>> cluster_gate::open(gate_settings settings) {
   std::unique_ptr<cluster_gate> gate{new cluster_gate(std::move(settings))};
-  auto started = gate->start();
-  if (!started)
+  if (auto fine = gate->check(); !fine)
+    return pass(fine);
+  auto port = listening_socket::at(gate->settings_.address);
+  if (!port)
+    return pass(port);
+  if (auto started = gate->start(std::move(*port)); !started)
+    return pass(started);
+  return gate;
+}
+
+result<std::unique_ptr<cluster_gate>> cluster_gate::open(
+  gate_settings settings, listening_socket port) {
+  std::unique_ptr<cluster_gate> gate{new cluster_gate(std::move(settings))};
+  if (auto fine = gate->check(); !fine)
+    return pass(fine);
+  if (auto started = gate->start(std::move(port)); !started)
     return pass(started);
   return gate;
 }
@@ -109,7 +118,7 @@ result<void> cluster_gate::load_identity() {
   return {};
 }
 
-result<void> cluster_gate::start() {
+result<void> cluster_gate::check() {
   if (settings_.tls.empty()) {
     if (!is_loopback(settings_.address))
       return fail(errc::invalid_input,
@@ -122,11 +131,12 @@ result<void> cluster_gate::start() {
   } else if (auto loaded = load_identity(); !loaded) {
     return loaded;
   }
-  auto socket = listening_socket(settings_.address);
-  if (!socket)
-    return pass(socket);
-  listener_ = *socket;
-  port_ = port_of(listener_);
+  return {};
+}
+
+result<void> cluster_gate::start(listening_socket port) {
+  port_ = port.port();
+  listener_ = port.release();
   int pair[2] = {-1, -1};
   stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stop_ < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
@@ -400,9 +410,9 @@ bool cluster_gate::step_talk(guest& one, half_open::instant now) {
       return false;
     }
   }
+  size_t alive = 0;
   {
     std::lock_guard lock{mutex_};
-    size_t alive = 0;
     for (const auto& each : members_) {
       auto line = each.line.lock();
       if (!line || line->is_gone())
@@ -411,13 +421,12 @@ bool cluster_gate::step_talk(guest& one, half_open::instant now) {
       if (each.process == one.talk.theirs().process)
         one.older.push_back(line);
     }
-    if (alive >= settings_.connections_max + one.older.size()) {
-      const std::string reason =
-        "there are " + std::to_string(alive) + " connections already, as many as may be";
-      // The lock covers nothing that this touches.
-      refuse(one, refusal_line(reason), reason);
-      return false;
-    }
+  }
+  if (alive >= settings_.connections_max + one.older.size()) {
+    const std::string reason =
+      "there are " + std::to_string(alive) + " connections already, as many as may be";
+    refuse(one, refusal_line(reason), reason);
+    return false;
   }
   one.out = step.text;
   for (const auto& line : one.older)

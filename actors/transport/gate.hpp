@@ -3,6 +3,7 @@
 #include "actors/transport/cluster_address.hpp"
 #include "actors/transport/half_open.hpp"
 #include "actors/transport/join_talk.hpp"
+#include "actors/transport/listening_socket.hpp"
 #include "actors/transport/tls_folder.hpp"
 #include "actors/transport/wire.hpp"
 
@@ -52,6 +53,8 @@ public:
   /// Errors: `invalid_input` (address in use, not of this machine, name unknown, TLS folder),
   /// `io_failed`.
   static result<std::unique_ptr<cluster_gate>> open(gate_settings settings);
+  /// The same, on a port that was taken before, at `settings.address`.
+  static result<std::unique_ptr<cluster_gate>> open(gate_settings settings, listening_socket port);
 
   ~cluster_gate();
   cluster_gate(const cluster_gate&) = delete;
@@ -84,7 +87,8 @@ private:
   };
 
   explicit cluster_gate(gate_settings settings);
-  result<void> start();
+  result<void> check();
+  result<void> start(listening_socket port);
   result<void> load_identity();
 
   void run();

@@ -55,12 +55,12 @@ std::string refusal_line(std::string_view reason) {
   return text + "\n";
 }
 
-std::string version_mismatch(const join_identity& ours, const join_identity& theirs) {
+std::string version_mismatch(const join_identity& coordinator, const join_identity& guest) {
   const auto name = [](const join_identity& who) {
     return "gristmill " + who.version + " (cluster protocol " + std::to_string(who.protocol) + ")";
   };
-  return "the coordinator is " + name(ours) + " and the process that wants to join is "
-    + name(theirs) + ": use the same version on all machines";
+  return "the coordinator is " + name(coordinator) + " and the process that wants to join is "
+    + name(guest) + ": use the same version on all machines";
 }
 
 door_talk::door_talk(join_identity ours, std::string nonce)

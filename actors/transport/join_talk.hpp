@@ -71,7 +71,6 @@ public:
 
   std::string first() const;
   talk_step feed(char byte);
-  const join_identity& theirs() const { return theirs_; }
 
 private:
   talk_step read_line();
@@ -83,7 +82,7 @@ private:
 /// The line that turns somebody away.
 std::string refusal_line(std::string_view reason);
 
-/// Names both versions: "this is gristmill 0.2.0 ..., and 0.1.0 ... wants to join".
-std::string version_mismatch(const join_identity& ours, const join_identity& theirs);
+/// Names both versions, the coordinator's first. Their `process` plays no part.
+std::string version_mismatch(const join_identity& coordinator, const join_identity& guest);
 
 } // namespace gristmill

@@ -1,11 +1,12 @@
 #include "actors/transport/tls_folder.hpp"
 
+#include "actors/transport/pem.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
@@ -15,10 +16,7 @@ namespace gristmill {
 
 namespace {
 
-using x509_ptr = std::unique_ptr<X509, decltype(&X509_free)>;
-using key_ptr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 using store_ptr = std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)>;
-using bio_ptr = std::unique_ptr<BIO, decltype(&BIO_free_all)>;
 
 constexpr const char* file_names[] = {"ca.pem", "cert.pem", "key.pem"};
 /// A certificate takes about 1 KiB, a file with several CAs a few.
@@ -84,21 +82,6 @@ result<std::string> read_file(const std::filesystem::path& file, bool secret) {
   return text;
 }
 
-bio_ptr memory_of(const std::string& text) {
-  return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &BIO_free_all};
-}
-
-/// Refuses to ask a person at the terminal.
-int no_passphrase(char*, int, int, void*) {
-  return 0;
-}
-
-std::string name_of(X509* certificate) {
-  char name[256] = {};
-  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
-  return name;
-}
-
 result<void> check_time(
   const std::filesystem::path& file, X509* certificate, int64_t now, const char* remedy) {
   const auto from = seconds_of(X509_get0_notBefore(certificate));
@@ -146,7 +129,7 @@ result<store_ptr> read_cas(const std::filesystem::path& file, const std::string&
   store_ptr store{X509_STORE_new(), &X509_STORE_free};
   auto in = memory_of(text);
   size_t count = 0;
-  while (x509_ptr one{PEM_read_bio_X509(in.get(), nullptr, no_passphrase, nullptr), &X509_free}) {
+  while (auto one = read_certificate(in.get())) {
     X509_STORE_add_cert(store.get(), one.get());
     ++count;
   }
@@ -172,13 +155,11 @@ result<tls_identity> load_tls_folder(
   if (!store)
     return pass(store);
   auto certificate_text = memory_of(texts[1]);
-  x509_ptr certificate{
-    PEM_read_bio_X509(certificate_text.get(), nullptr, no_passphrase, nullptr), &X509_free};
+  auto certificate = read_certificate(certificate_text.get());
   if (!certificate)
     return bad(folder / file_names[1], "holds no certificate in PEM form");
   auto key_text = memory_of(texts[2]);
-  key_ptr key{
-    PEM_read_bio_PrivateKey(key_text.get(), nullptr, no_passphrase, nullptr), &EVP_PKEY_free};
+  auto key = read_private_key(key_text.get());
   if (!key)
     return bad(folder / file_names[2], "holds no private key in PEM form without a passphrase");
   if (X509_check_private_key(certificate.get(), key.get()) != 1)

@@ -1,5 +1,7 @@
 #include "actors/transport/wire.hpp"
 
+#include "actors/transport/pem.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -74,8 +76,7 @@ std::string alert_text(int reason) {
     return "the other side refuses our certificate";
   case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
     return "the other side finds the CA of our certificate to be another one of the same name: "
-           "both "
-           "need certificates of the same `gristmill cluster init`";
+           "both need certificates of the same `gristmill cluster init`";
   case SSL_R_WRONG_VERSION_NUMBER:
   case SSL_R_HTTP_REQUEST:
   case SSL_R_UNSUPPORTED_PROTOCOL:
@@ -216,13 +217,8 @@ size_t wire::waiting() const {
 }
 
 std::string wire::peer_name() const {
-  auto* certificate = ssl_ ? SSL_get1_peer_certificate(ssl_) : nullptr;
-  if (!certificate)
-    return {};
-  char name[256] = {};
-  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
-  X509_free(certificate);
-  return name;
+  const x509_ptr certificate{ssl_ ? SSL_get1_peer_certificate(ssl_) : nullptr, &X509_free};
+  return certificate ? name_of(certificate.get()) : std::string();
 }
 
 void wire::shut() {

@@ -93,11 +93,11 @@ def one_run(name, options, build, folder, work, calm):
                 out.faults.append("no end within %g s" % options.at_most)
             elif code not in (0, 3):
                 out.faults.append("the coordinator ended with %s: %s" % (code, one.coordinator.last_words()))
-            for name in deaf:
-                if name in told.may_be_lost or name == told.cut_node:
-                    out.notes.append("%s never heard of the end and was told by SIGTERM" % name)
+            for node in deaf:
+                if node in told.may_be_lost or node == told.cut_node:
+                    out.notes.append("%s never heard of the end and was told by SIGTERM" % node)
                 else:
-                    out.faults.append("%s did not end with the run" % name)
+                    out.faults.append("%s did not end with the run" % node)
             if stuck:
                 out.faults.append("did not end after SIGTERM: " + ", ".join(stuck))
             scenario.after(one, told)

@@ -4,12 +4,11 @@
 //
 //   gristmill-bench-grants HOST:PORT [--tls FOLDER] [--name NAME]
 //
-// Prints `ready` once it has its worker. Then each line on standard input is answered by one of
+// Prints `ready` once it has its worker. Then each line on standard input is answered by a line of
 // JSON:
 //   tickets N   N times into the line and out of it again: from the request to its answer
-//   grants N    N leases, each held as long as the device sleeps: from the request to the grant
-//   too. Of
-//               the way alone where a device is free, else with the wait for one.
+//   grants N    N leases, each held as long as the device sleeps: from the request to the grant,
+//               which is the way alone where a device is free, else the wait for one as well
 // Ends with its standard input, or when the run ends.
 
 #include "actors/cluster_port.hpp"

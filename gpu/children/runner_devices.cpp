@@ -86,8 +86,7 @@ result<device_description> describe_cuda(int ordinal) {
   auto facts = read_cuda_facts(ordinal);
   if (!facts)
     return pass(facts);
-  auto gpu = open_cuda_device(
-    ordinal, {.library_folders = {}, .trace = false, .assemble = false, .watch = false});
+  auto gpu = open_cuda_device(ordinal, {.library_folders = {}, .trace = false, .watch = false});
   if (!gpu)
     return pass(gpu);
   auto out = describe(fmt::format("cuda:{}", ordinal), (*gpu)->properties());
@@ -123,7 +122,10 @@ result<opened_device> open_device(const std::string& name, const opening& how) {
     return fail(errc::invalid_input, fmt::format("{}: a GPU is cuda:N, with a number", name));
   set_driver_environment();
   auto gpu = open_cuda_device(*ordinal,
-    {.library_folders = {}, .trace = how.trace, .assemble = how.measure, .watch = how.measure});
+    {.library_folders = {},
+      .trace = how.trace,
+      .watch = how.measure,
+      .plain_memory = how.sanitized});
   if (!gpu)
     return pass(gpu);
   opened_device out;

@@ -25,6 +25,9 @@ struct opening {
   bool trace = false;
   /// Assemble and watch with whatever libraries there are; of a real device.
   bool measure = false;
+  /// Under compute-sanitizer, which wants to see plain allocations and nobody else who traces; of a
+  /// real device, and without the two above.
+  bool sanitized = false;
 };
 
 /// `invalid_input` for a name that is none, `unsupported` without a driver, `not_found` for a

@@ -3,6 +3,7 @@
 #include "gpu/children/helper_process.hpp"
 #include "gpu/children/runner_devices.hpp"
 #include "gpu/children/runner_workloads.hpp"
+#include "gpu/children/sanitized_calls.hpp"
 #include "gpu/children/watchdog.hpp"
 #include "protocol/child_program.hpp"
 #include "protocol/json_document.hpp"
@@ -116,5 +117,9 @@ int main(int argc, char** argv) {
     return health(argv[2]);
   if (option == helper_option)
     return helper(argv[0], argv[2]);
+  if (argc == 4 && std::string_view(argv[1]) == sanitized_option) {
+    auto done = run_sanitized(argv[2], argv[3]);
+    return done ? 0 : complain(done.error());
+  }
   return child_main(argc, argv, "gristmill-runner", job_kind::run, run_all);
 }

@@ -351,6 +351,14 @@ pass_result<void> runner_pass::check(std::vector<finding>& findings) {
   return {};
 }
 
+pass_result<void> runner_pass::call() {
+  if (auto done = set_up(); !done)
+    return done;
+  if (auto done = run_steps(); !done)
+    return done;
+  return wait();
+}
+
 pass_result<call_time> runner_pass::time() {
   if (auto done = set_up(); !done)
     return pass(done);

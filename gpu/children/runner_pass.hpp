@@ -77,6 +77,9 @@ public:
   /// Runs all steps in full, checks what a call must leave as it was, and writes the outputs.
   /// Appends to `findings`, without a workload's name.
   pass_result<void> check(std::vector<finding>& findings);
+  /// Runs all steps once and waits for the device. Nothing is put into outputs and undefined
+  /// scratch before and nothing is read after, so that a sanitizer sees what nobody has written.
+  pass_result<void> call();
   /// Times the steps; the memory of a modelled device holds nothing meaningful afterwards.
   pass_result<call_time> time();
 

@@ -49,8 +49,8 @@ pass_result<module_handle> unit_store::keep(cuda_device& gpu, const std::string&
   one.module = *loaded;
   one.globals = std::move(*globals);
   one.is_kept = true;
-  if (auto note = gpu.assembly(*loaded); note)
-    fmt::print("unit {}: assembled by {}\n", key, note->assembled_by);
+  if (auto who = gpu.assembled_by(*loaded); who)
+    fmt::print("unit {}: assembled by {}\n", key, *who);
   return *loaded;
 }
 

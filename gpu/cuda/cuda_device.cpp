@@ -86,8 +86,8 @@ public:
   result<device_pointer> move(device_pointer base, uint64_t draw) override;
   result<void> touch(device_pointer from, uint64_t bytes) override;
   result<uint32_t> canary_khz() override;
-  result<assembly_note> assembly(module_handle module) const override {
-    return modules_.assembly(module);
+  result<std::string> assembled_by(module_handle module) const override {
+    return modules_.assembled_by(module);
   }
   std::string uuid() const override { return uuid_; }
 
@@ -163,7 +163,8 @@ result<std::unique_ptr<cuda_device>> real_device::open(int ordinal, const cuda_o
     t.primary_release(id);
     return refuse("no context", bad);
   }
-  auto memory = cuda::device_memory::make(*api, id);
+  auto memory = cuda::device_memory::make(
+    *api, id, how.plain_memory ? cuda::memory_kind::plain : cuda::memory_kind::guarded);
   cuda::stream_handle stream = nullptr;
   const auto bad = t.stream_create(&stream, cuda::stream_non_blocking);
   if (!memory || bad != success) {
@@ -182,8 +183,6 @@ result<std::unique_ptr<cuda_device>> real_device::open(int ordinal, const cuda_o
     out->tracer_->pause();
   out->uuid_ = found->uuid;
   out->properties_ = cuda::read_device_properties(**api, id);
-  if (how.assemble)
-    out->modules_.assemble_with(cuda::assembler::load(how.library_folders), out->properties_.arch);
   return std::unique_ptr<cuda_device>(std::move(out));
 }
 

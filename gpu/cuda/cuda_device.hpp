@@ -12,25 +12,17 @@ namespace gristmill {
 
 /// How a real device is opened.
 struct cuda_options {
-  /// Folders where CUPTI, NVML and nvJitLink are looked for first; then the loader's own places and
+  /// Folders where CUPTI and NVML are looked for first; then the loader's own places and
   /// the usual ones of toolkits follow.
   std::vector<std::string> library_folders;
   /// Subscribe to activities (CUPTI) before there is a context. Slows the host a little, so only
   /// processes that measure ask for it. Where it fails, `measure` says why in its fallback.
   bool trace = false;
-  /// Assemble PTX by nvJitLink where it is found, else by the driver.
-  bool assemble = true;
   /// Watch clocks, power and foreign processes (NVML) while samples are taken.
   bool watch = true;
-};
-
-/// How a module came to be, for the record of a measurement.
-struct assembly_note {
-  /// "nvJitLink 13.0 for sm_90a", "the driver 13.0 (no nvJitLink: …)", "given as a cubin".
-  std::string assembled_by;
-  /// What the assembler said of registers, shared memory and spills; empty where the driver
-  /// assembled.
-  std::string log;
+  /// Buffers by the driver's plain allocation, for a process under compute-sanitizer: nothing is
+  /// guarded, moved or read-only then, because the sanitizer looks itself.
+  bool plain_memory = false;
 };
 
 /// Comparison of two ranges on the device.
@@ -79,7 +71,8 @@ public:
 
   /// Clock of a multiprocessor in kHz, by a kernel that counts cycles for about two milliseconds.
   virtual result<uint32_t> canary_khz() = 0;
-  virtual result<assembly_note> assembly(module_handle module) const = 0;
+  /// "the driver 13.0" or "given as a cubin".
+  virtual result<std::string> assembled_by(module_handle module) const = 0;
   /// "GPU-…", as NVML and CUDA both name it.
   virtual std::string uuid() const = 0;
 };

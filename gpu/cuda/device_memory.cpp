@@ -16,7 +16,9 @@ uint64_t rounded_up(uint64_t bytes, uint64_t to) {
 
 } // namespace
 
-result<device_memory> device_memory::make(driver_ptr api, device_id device) {
+result<device_memory> device_memory::make(driver_ptr api, device_id device, memory_kind kind) {
+  if (kind == memory_kind::plain)
+    return device_memory(std::move(api), device, 1, kind);
   allocation_properties how;
   how.location.id = device;
   size_t granularity = 0;
@@ -24,7 +26,18 @@ result<device_memory> device_memory::make(driver_ptr api, device_id device) {
       bad != success || granularity == 0)
     return fail(errc::unsupported,
       fmt::format("the device cannot map memory into chosen ranges: {}", api->describe(bad)));
-  return device_memory(std::move(api), device, granularity);
+  return device_memory(std::move(api), device, granularity, kind);
+}
+
+result<address> device_memory::allocate_plain(range r) {
+  // Its own size to the byte: what lies beyond is nobody's.
+  if (auto bad = (*api_)->allocate(&r.mapped, r.bytes); bad != success)
+    return fail(bad == error_out_of_memory ? errc::refused : errc::io_failed,
+      fmt::format("`{}`, {} bytes: no memory: {}", r.name, r.bytes, api_->describe(bad)));
+  r.mapped_bytes = r.bytes;
+  const address base = r.mapped;
+  ranges_.emplace(base, std::move(r));
+  return base;
 }
 
 result<address> device_memory::allocate(uint64_t bytes, std::string name) {
@@ -36,6 +49,8 @@ result<address> device_memory::allocate(uint64_t bytes, std::string name) {
   range r;
   r.bytes = bytes;
   r.name = std::move(name);
+  if (kind_ == memory_kind::plain)
+    return allocate_plain(std::move(r));
   r.mapped_bytes = rounded_up(rounded_up(bytes, base_alignment), granularity_);
   r.reserved_bytes = r.mapped_bytes + 2 * granularity_;
   auto refuse = [&](const char* what, status bad) {
@@ -90,6 +105,8 @@ result<void> device_memory::make_read_only(address base) {
   if (!found)
     return pass(found);
   auto& r = **found;
+  if (kind_ == memory_kind::plain)
+    return {};
   r.read_only = true;
   return r.mapped == 0 ? result<void>{} : set_access(r);
 }
@@ -98,7 +115,8 @@ result<void> device_memory::park(address base) {
   auto found = range_at(base);
   if (!found)
     return pass(found);
-  unmap(**found);
+  if (kind_ == memory_kind::guarded)
+    unmap(**found);
   return {};
 }
 
@@ -106,6 +124,8 @@ result<address> device_memory::move(address base, uint64_t draw) {
   auto found = range_at(base);
   if (!found)
     return pass(found);
+  if (kind_ == memory_kind::plain)
+    return base;
   range r = **found;
   ranges_.erase(base);
   unmap(r);
@@ -140,6 +160,10 @@ result<address> device_memory::move(address base, uint64_t draw) {
 void device_memory::release(const range& r) {
   // After a fault of a kernel everything fails here, and the process is about to end.
   const auto& t = **api_;
+  if (kind_ == memory_kind::plain) {
+    t.free(r.mapped);
+    return;
+  }
   if (r.mapped != 0)
     t.memory_unmap(r.mapped, r.mapped_bytes);
   if (r.memory != 0)

@@ -9,13 +9,26 @@
 
 namespace gristmill::cuda {
 
+/// How buffers are made.
+enum class memory_kind : uint8_t {
+  /// Mapped, with guards, as below.
+  guarded = 0,
+  /// By the driver's plain allocation, one a buffer: as compute-sanitizer expects memory to be
+  /// made,
+  /// which then knows where each buffer ends and which bytes were written. Nothing moves and
+  /// nothing
+  /// is read-only.
+  plain,
+};
+
 /// Device memory in ranges of virtual addresses, one a buffer, with unmapped guards before and
 /// behind it: an access beyond a buffer faults instead of reading a neighbour. Buffers end at their
 /// guard (within the 255 bytes that keep their base a multiple of 256).
 class device_memory {
 public:
   /// Errors of the driver: `unsupported` when the device has no virtual memory management.
-  static result<device_memory> make(driver_ptr api, device_id device);
+  static result<device_memory> make(
+    driver_ptr api, device_id device, memory_kind kind = memory_kind::guarded);
   device_memory(device_memory&& other) = default;
   device_memory& operator=(device_memory&&) = delete;
   ~device_memory() { free_all(); }
@@ -53,8 +66,9 @@ private:
     std::string name;
   };
 
-  device_memory(driver_ptr api, device_id device, size_t granularity)
-    : api_(std::move(api)), device_(device), granularity_(granularity) {}
+  device_memory(driver_ptr api, device_id device, size_t granularity, memory_kind kind)
+    : api_(std::move(api)), device_(device), granularity_(granularity), kind_(kind) {}
+  result<address> allocate_plain(range r);
   /// The buffer that begins there; `invalid_input` when none does.
   result<range*> range_at(address base);
   void release(const range& r);
@@ -64,6 +78,7 @@ private:
   driver_ptr api_;
   device_id device_ = 0;
   size_t granularity_ = 0;
+  memory_kind kind_ = memory_kind::guarded;
   /// By the buffer's base.
   std::map<address, range> ranges_;
 };

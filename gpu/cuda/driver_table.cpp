@@ -38,6 +38,8 @@ result<std::shared_ptr<const driver>> driver::load() {
     .take(t.memory_map, "cuMemMap")
     .take(t.memory_unmap, "cuMemUnmap")
     .take(t.set_access, "cuMemSetAccess")
+    .take(t.allocate, "cuMemAlloc_v2")
+    .take(t.free, "cuMemFree_v2")
     .take(t.copy_in, "cuMemcpyHtoD_v2")
     .take(t.copy_out, "cuMemcpyDtoH_v2")
     .take(t.copy, "cuMemcpyDtoDAsync_v2")

@@ -141,6 +141,8 @@ struct driver_table {
     address at, size_t bytes, size_t offset, memory_handle memory, unsigned long long flags);
   status (*memory_unmap)(address at, size_t bytes);
   status (*set_access)(address at, size_t bytes, const access_description*, size_t count);
+  status (*allocate)(address* at, size_t bytes);
+  status (*free)(address at);
   status (*copy_in)(address to, const void* from, size_t bytes);
   status (*copy_out)(void* to, address from, size_t bytes);
   status (*copy)(address to, address from, size_t bytes, stream_handle stream);

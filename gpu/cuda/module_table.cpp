@@ -1,8 +1,6 @@
 #include "gpu/cuda/module_table.hpp"
 
-#include "gpu/cuda/cubin_symbols.hpp"
 #include "gpu/cuda/module_globals.hpp"
-#include "gpu/toolchain/resource_lines.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,46 +13,17 @@ namespace {
 constexpr std::string_view elf_magic = "\x7f"
                                        "ELF";
 
-/// Those of the names that are symbols of a cubin: an assembler may drop what no kernel uses.
-std::vector<std::string> kept_in(const std::string& cubin, std::vector<std::string> names) {
-  const auto symbols = symbols_of(cubin);
-  std::erase_if(names, [&](const std::string& name) {
-    return std::find(symbols.begin(), symbols.end(), name) == symbols.end();
-  });
-  return names;
-}
-
 } // namespace
-
-void module_table::assemble_with(result<assembler> with, std::string arch) {
-  arch_ = std::move(arch);
-  if (with)
-    assembler_ = std::move(*with);
-  else
-    why_driver_ = with.error().what;
-}
 
 result<gristmill::module_handle> module_table::load(std::string_view code) {
   loaded_module m;
-  std::string image(code);
+  const std::string image(code);
   if (code.starts_with(elf_magic)) {
-    m.note.assembled_by = "given as a cubin";
-  } else if (assembler_) {
-    auto made = assembler_->assemble(code, arch_);
-    if (!made)
-      return pass(made);
-    if (is_slowed_by_linking(made->log)) {
-      m.globals = writable_globals(code);
-      m.note = {fmt::format("the driver {}, as a whole program", api_->version_text()), {}};
-    } else {
-      m.note = {fmt::format("{} for {}", assembler_->title(), arch_), std::move(made->log)};
-      image = std::move(made->cubin);
-      m.globals = kept_in(image, writable_globals(code));
-      m.has_all = true;
-    }
+    m.assembled_by = "given as a cubin";
   } else {
+    // As a whole program: nvJitLink would leave room for linking, which costs registers and more.
     m.globals = writable_globals(code);
-    m.note.assembled_by = fmt::format("the driver {} ({})", api_->version_text(), why_driver_);
+    m.assembled_by = "the driver " + api_->version_text();
   }
   std::array<char, 4096> log{};
   std::array<int, 2> names{jit_error_buffer, jit_error_bytes};
@@ -183,11 +152,11 @@ result<const loaded_function*> module_table::ready(
   return &f;
 }
 
-result<assembly_note> module_table::assembly(gristmill::module_handle module) const {
+result<std::string> module_table::assembled_by(gristmill::module_handle module) const {
   auto in = at(module);
   if (!in)
     return pass(in);
-  return (*in)->note;
+  return (*in)->assembled_by;
 }
 
 template <class Visit>
@@ -196,7 +165,7 @@ result<void> module_table::each_global(const loaded_module& module, Visit visit)
     address where = 0;
     size_t bytes = 0;
     auto bad = (*api_)->module_global(&where, &bytes, module.handle, name.c_str());
-    if (bad == error_not_found && !module.has_all)
+    if (bad == error_not_found)
       continue; // The assembler has dropped it: no kernel uses it.
     if (bad != success)
       return failure_of(*api_, "module variable " + name, bad);

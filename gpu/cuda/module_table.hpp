@@ -1,11 +1,9 @@
 #pragma once
 
-#include "gpu/cuda/assembler.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/driver_table.hpp"
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +26,6 @@ public:
   module_table& operator=(const module_table&) = delete;
   ~module_table() { unload_all(); }
 
-  /// From here on PTX is assembled for `arch` by nvJitLink; or by the driver, for `why_not`.
-  void assemble_with(result<assembler> with, std::string arch);
-
   result<gristmill::module_handle> load(std::string_view code);
   result<void> unload(gristmill::module_handle module);
   void unload_all();
@@ -39,7 +34,7 @@ public:
   /// With these limits of the function raised as far as a launch needs; `refused` otherwise.
   result<const loaded_function*> ready(
     gristmill::function_handle function, const launch_shape& shape, int carveout);
-  result<assembly_note> assembly(gristmill::module_handle module) const;
+  result<std::string> assembled_by(gristmill::module_handle module) const;
   /// All variables that kernels can write, one behind the other. The device is idle.
   result<std::vector<uint8_t>> globals(gristmill::module_handle module) const;
   result<void> restore_globals(
@@ -49,10 +44,8 @@ private:
   struct loaded_module {
     module_handle handle = nullptr;
     std::vector<std::string> globals;
-    /// The code holds every one of them, so one that the driver does not find is an error.
-    bool has_all = false;
     std::vector<loaded_function> functions;
-    assembly_note note;
+    std::string assembled_by;
   };
 
   result<const loaded_module*> at(gristmill::module_handle module) const;
@@ -62,9 +55,6 @@ private:
   result<void> each_global(const loaded_module& module, Visit visit) const;
 
   driver_ptr api_;
-  std::optional<assembler> assembler_;
-  std::string arch_;
-  std::string why_driver_ = "not asked for";
   std::map<uint32_t, loaded_module> modules_;
   uint32_t next_ = 1;
 };

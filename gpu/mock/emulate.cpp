@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <span>
 #include <utility>
@@ -235,6 +236,15 @@ std::optional<difference> compare_outputs(const resolved_workload& work,
   return found;
 }
 
+/// What a run in a shuffled order came to.
+struct shuffled_run {
+  std::optional<ptx::fault> fault;
+  /// Where it faulted.
+  uint32_t step = 0;
+  /// From the natural order.
+  std::optional<difference> differs;
+};
+
 /// One emulation in its parts.
 class emulator {
 public:
@@ -248,6 +258,9 @@ public:
 private:
   result<void> check();
   result<void> shuffle();
+  result<shuffled_run> run_shuffled(uint64_t seed) const;
+  /// Whether it says the same as the natural order.
+  bool judge(shuffled_run run, uint64_t seed);
   result<void> time();
   void add(ptx::fault what, bool is_fault, uint32_t step);
 
@@ -322,45 +335,73 @@ result<void> emulator::check() {
   return {};
 }
 
+result<shuffled_run> emulator::run_shuffled(uint64_t seed) const {
+  mock_device_config config = plain_config(how_);
+  config.order_seed = seed;
+  shuffled_run out;
+  std::optional<ptx::fault> failed;
+  config.executed = [&](const ptx::entry_info&, const ptx::launch&, const ptx::outcome& run) {
+    failed = run.failed;
+  };
+  const auto gpu = make_mock_device(std::move(config));
+  session call(*gpu, work_, inputs_);
+  if (auto ready = call.set_up(ptx_, entries_); !ready)
+    return pass(ready);
+  const auto fault = call.run();
+  if (!fault)
+    return pass(fault);
+  if (*fault) {
+    out.fault = failed.value_or(ptx::fault{});
+    out.step = call.step();
+    return out;
+  }
+  const auto outputs = call.outputs();
+  if (!outputs)
+    return pass(outputs);
+  out.differs = compare_outputs(work_, out_.outputs, *outputs, how_.allowed);
+  return out;
+}
+
+bool emulator::judge(shuffled_run run, uint64_t seed) {
+  ++out_.orders_run;
+  if (run.fault) {
+    out_.orders_agree = false;
+    run.fault->what =
+      fmt::format("in a shuffled order of blocks and warps (seed {}): {}", seed, run.fault->what);
+    add(std::move(*run.fault), true, run.step);
+    return false;
+  }
+  if (!run.differs)
+    return true;
+  const bool rounding = run.differs->is_rounding && adds_floats(ptx_);
+  out_.orders_agree = out_.orders_agree && rounding;
+  ptx::fault found;
+  found.kind = ptx::fault_kind::order_dependent;
+  found.what = fmt::format("results depend on the order of blocks and warps (seed {}): {}{}", seed,
+    run.differs->words,
+    rounding ? "; within the tolerance, and the kernel adds floats by atomics" : "");
+  add(std::move(found), !rounding, 0);
+  return false;
+}
+
 result<void> emulator::shuffle() {
-  for (uint32_t i = 0; i < how_.orders; ++i) {
-    mock_device_config config = plain_config(how_);
-    config.order_seed = how_.order_seed + i;
-    std::optional<ptx::fault> failed;
-    config.executed = [&](const ptx::entry_info&, const ptx::launch&, const ptx::outcome& run) {
-      failed = run.failed;
-    };
-    const auto gpu = make_mock_device(std::move(config));
-    session call(*gpu, work_, inputs_);
-    if (auto ready = call.set_up(ptx_, entries_); !ready)
-      return ready;
-    const auto fault = call.run();
-    if (!fault)
-      return pass(fault);
-    ++out_.orders_run;
-    ptx::fault found;
-    if (*fault) {
-      out_.orders_agree = false;
-      found = failed.value_or(ptx::fault{});
-      found.what = fmt::format(
-        "in a shuffled order of blocks and warps (seed {}): {}", how_.order_seed + i, found.what);
-      add(std::move(found), true, call.step());
-      return {};
+  const uint32_t jobs = std::max(1U, how_.jobs);
+  for (uint32_t done = 0; done < how_.orders;) {
+    const uint64_t seed = how_.order_seed + done;
+    const uint32_t count = std::min(jobs, how_.orders - done);
+    std::vector<std::future<result<shuffled_run>>> others;
+    for (uint32_t i = 1; i < count; ++i)
+      others.push_back(
+        std::async(std::launch::async, [this, seed, i] { return run_shuffled(seed + i); }));
+    // Looked at in their order: what is found does not depend on how many run at once.
+    for (uint32_t i = 0; i < count; ++i) {
+      auto run = i == 0 ? run_shuffled(seed) : others[i - 1].get();
+      if (!run)
+        return pass(run);
+      if (!judge(std::move(*run), seed + i))
+        return {};
     }
-    const auto outputs = call.outputs();
-    if (!outputs)
-      return pass(outputs);
-    const auto differs = compare_outputs(work_, out_.outputs, *outputs, how_.allowed);
-    if (!differs)
-      continue;
-    const bool rounding = differs->is_rounding && adds_floats(ptx_);
-    out_.orders_agree = out_.orders_agree && rounding;
-    found.kind = ptx::fault_kind::order_dependent;
-    found.what = fmt::format("results depend on the order of blocks and warps (seed {}): {}{}",
-      how_.order_seed + i, differs->words,
-      rounding ? "; within the tolerance, and the kernel adds floats by atomics" : "");
-    add(std::move(found), !rounding, 0);
-    return {};
+    done += count;
   }
   return {};
 }

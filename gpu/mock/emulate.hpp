@@ -25,6 +25,9 @@ struct emulate_settings {
   /// Further runs in shuffled orders, which have to give the same outputs.
   uint32_t orders = 0;
   uint64_t order_seed = 1;
+  /// How many of them run at once, each with a thread and memory of its own. Says nothing about
+  /// what is found.
+  uint32_t jobs = 1;
   /// Warp instructions of one launch.
   uint64_t instruction_limit = 2'000'000'000;
   bool time = true;

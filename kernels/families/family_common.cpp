@@ -5,6 +5,7 @@
 #include "kernels/vector_code.hpp"
 #include "protocol/expression.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace gristmill {
@@ -17,6 +18,20 @@ std::optional<int64_t> value_at(
     return std::nullopt;
   const auto value = evaluate_int(*parsed, axis_scope(*axes));
   return value ? std::optional<int64_t>{*value} : std::nullopt;
+}
+
+bool hold_everywhere(const problem& target, const std::vector<std::string>& conditions) {
+  return std::all_of(target.workloads.begin(), target.workloads.end(), [&](const workload& work) {
+    const auto axes = resolve_axes(target.def, work.axes);
+    return axes
+      && std::all_of(conditions.begin(), conditions.end(), [&](const std::string& condition) {
+           const auto parsed = parse_expression(condition, expression_mode::plan);
+           if (!parsed)
+             return false;
+           const auto holds = evaluate_bool(*parsed, axis_scope(*axes));
+           return holds && *holds;
+         });
+  });
 }
 
 std::pair<int64_t, int64_t> largest_sizes(

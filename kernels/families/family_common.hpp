@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gristmill {
 
@@ -28,6 +29,9 @@ std::string indented_sizes(const kernel_parameters& parameters);
 /// The value of a launch-plan expression over axes for a workload. Nothing when it has none.
 std::optional<int64_t> value_at(
   const problem& target, const workload& work, const std::string& plan_expression);
+
+/// Whether all those launch-plan conditions over axes hold at every workload.
+bool hold_everywhere(const problem& target, const std::vector<std::string>& conditions);
 
 /// Two sizes at the workload where their product is largest; zeros when there is none.
 std::pair<int64_t, int64_t> largest_sizes(

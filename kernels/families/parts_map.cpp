@@ -340,15 +340,7 @@ std::vector<int64_t> widths_of(
   std::string refusal = "no vector fits the rows of every workload";
   for (int64_t width : {2, 4, 8}) {
     try {
-      const auto conditions = parts_writer(target, graph, sizes).conditions({.width = width});
-      const bool fits =
-        std::all_of(target.workloads.begin(), target.workloads.end(), [&](const workload& work) {
-          return std::all_of(conditions.begin(), conditions.end(), [&](const std::string& one) {
-            const auto rest = value_at(target, work, one.substr(0, one.find(" == ")));
-            return rest && *rest == 0;
-          });
-        });
-      if (fits)
+      if (hold_everywhere(target, parts_writer(target, graph, sizes).conditions({.width = width})))
         out.push_back(width);
     } catch (const no_template& refused) {
       refusal = refused.reason;

@@ -46,14 +46,15 @@ public:
     if (base_->source != graph_source::input || !is_alone)
       return 1;
     const dtype type = target_.def.outputs.front().type;
-    const auto input = std::find_if(target_.def.inputs.begin(), target_.def.inputs.end(),
-      [&](const tensor_spec& spec) { return spec.name == base_->name && !spec.is_scalar; });
+    const size_t input = base_input();
     const auto is_float = [](dtype one) {
       return one == dtype::float32 || one == dtype::bfloat16 || one == dtype::float16;
     };
-    if (input == target_.def.inputs.end() || !is_float(type) || !is_float(input->type))
+    if (input == target_.def.inputs.size() || !is_float(type)
+      || !is_float(target_.def.inputs[input].type))
       return 1;
-    const int64_t width = 16 / std::max(element_bytes(type), element_bytes(input->type));
+    const int64_t width =
+      16 / std::max(element_bytes(type), element_bytes(target_.def.inputs[input].type));
     index_pool& pool = writer_.pool();
     for (index_id size : {shape_[moved_], shape_.back()})
       conditions.push_back(fmt::format("{} % {} == 0", pool.plan_text(size), width));
@@ -128,6 +129,14 @@ public:
   }
 
 private:
+  /// The definition's input that is turned, or the number of inputs where it is none.
+  size_t base_input() const {
+    const auto& inputs = target_.def.inputs;
+    const auto found = std::find_if(inputs.begin(), inputs.end(),
+      [&](const tensor_spec& spec) { return spec.name == base_->name && !spec.is_scalar; });
+    return static_cast<size_t>(found - inputs.begin());
+  }
+
   /// What one thread reads goes into the tile.
   void stage() {
     if (width_ == 1) {
@@ -135,13 +144,11 @@ private:
         "staged[j][x] = {};", writer_.read_as(base_->id, base_index_, number_kind::number)));
       return;
     }
-    const auto& inputs = target_.def.inputs;
-    const auto input = std::find_if(inputs.begin(), inputs.end(),
-      [&](const tensor_spec& spec) { return spec.name == base_->name && !spec.is_scalar; });
-    writer_.line(fmt::format("packed<{}, {}> some;", storage_type(input->type), width_));
-    writer_.line(fmt::format("some.load({} + {});",
-      writer_.parameters().input(static_cast<size_t>(input - inputs.begin())),
-      writer_.address(*input, base_index_)));
+    const size_t input = base_input();
+    const tensor_spec& spec = target_.def.inputs[input];
+    writer_.line(fmt::format("packed<{}, {}> some;", storage_type(spec.type), width_));
+    writer_.line(fmt::format("some.load({} + {});", writer_.parameters().input(input),
+      writer_.address(spec, base_index_)));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", width_));
     writer_.line(fmt::format("  staged[j][x * {} + i] = float(some.values[i]);", width_));
@@ -307,12 +314,8 @@ result<stage_space_ptr> read_transpose_stage(const problem& target, const op_gra
     // Vectors only where they fit every workload.
     std::vector<std::string> conditions;
     int64_t width = transpose_writer(target, graph, sizes).vector_width(conditions);
-    for (const workload& work : target.workloads) {
-      for (const std::string& one : conditions) {
-        if (value_at(target, work, one.substr(0, one.find(" == "))) != std::optional<int64_t>{0})
-          width = 1;
-      }
-    }
+    if (!hold_everywhere(target, conditions))
+      width = 1;
     auto space = std::make_unique<transpose_space>(target, graph, sizes, width);
     (void)space->generate(0);
     return space;

@@ -57,7 +57,7 @@ std::string workload_line(const definition& def, const workload& work) {
 
 } // namespace
 
-prompt_problem problem_text(const problem& of) {
+prompt_problem prompt_problem_of(const problem& of) {
   prompt_problem out;
   out.name = of.name;
   out.description = of.def.description;

@@ -143,7 +143,6 @@ result<session_id> node_table::offer(const node_offer& what, nanoseconds now) {
     : fmt::format("it has {}, and the run compiles with {}",
       what.toolchain.empty() ? "no compiler" : what.toolchain, needs_.toolchain);
   node.workers_max = needs_.workers_may_leave ? what.workers : 0;
-  node.oracle = what.oracle;
   node.workers.clear();
   node.compiles_running = 0;
   node.since = now;
@@ -171,12 +170,10 @@ bool node_table::ready(session_id session, nanoseconds now) {
   return true;
 }
 
-std::vector<uint32_t> node_table::lose(
-  session_id session, const std::string& reason, bool failed, nanoseconds now) {
+void node_table::lose(session_id session, const std::string& reason, bool failed, nanoseconds now) {
   auto* node = find(session);
   if (!node)
-    return {};
-  std::vector<uint32_t> workers(node->workers.begin(), node->workers.end());
+    return;
   node->workers.clear();
   node->compiles_running = 0;
   node->state = node_state::lost;
@@ -191,7 +188,6 @@ std::vector<uint32_t> node_table::lose(
     node->kept_out_until = now + std::min(wait, limits_.keep_out_max);
   }
   sessions_.erase(session);
-  return workers;
 }
 
 bool node_table::drain(
@@ -281,6 +277,14 @@ bool node_table::has_compile_place(bool here, const std::set<session_id>& not_at
   });
 }
 
+uint32_t node_table::free_worker_places() const {
+  size_t free = 0;
+  for (const auto& [name, node] : nodes_)
+    if (node.state == node_state::ready && node.workers.size() < node.workers_max)
+      free += node.workers_max - node.workers.size();
+  return static_cast<uint32_t>(std::min<size_t>(free, UINT32_MAX));
+}
+
 session_id node_table::worker_place() const {
   const cluster_node* best = nullptr;
   for (const auto& [name, node] : nodes_) {
@@ -292,14 +296,6 @@ session_id node_table::worker_place() const {
       best = &node;
   }
   return best ? best->session : 0;
-}
-
-uint32_t node_table::free_worker_places() const {
-  uint32_t out = 0;
-  for (const auto& [name, node] : nodes_)
-    if (node.state == node_state::ready && node.workers.size() < node.workers_max)
-      out += node.workers_max - static_cast<uint32_t>(node.workers.size());
-  return out;
 }
 
 } // namespace gristmill

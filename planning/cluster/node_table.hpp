@@ -65,7 +65,6 @@ struct cluster_node {
   /// Why its compilers are not used; empty when they are.
   std::string no_compiles;
   uint32_t workers_max = 0;
-  bool oracle = false;
 
   /// Indices of workers that live there, or are being started.
   std::set<uint32_t> workers;
@@ -77,6 +76,7 @@ struct cluster_node {
   uint64_t handed_in = 0;
   /// A person has drained it: kept over all its stays.
   bool drained = false;
+  /// Stays in a row that ended by its own failure; a task well done begins anew.
   uint32_t failures_in_row = 0;
   std::chrono::nanoseconds kept_out_until{0};
   /// When its state last changed.
@@ -100,9 +100,9 @@ public:
   result<session_id> offer(const node_offer& what, std::chrono::nanoseconds now);
   /// It works from now on. False for a stay that is over.
   bool ready(session_id session, std::chrono::nanoseconds now);
-  /// The stay is over; returns the workers that lived there. `failed`: the node itself did not do
-  /// what it must, so it is kept out for a while.
-  std::vector<uint32_t> lose(
+  /// The stay is over. `failed`: the node itself did not do what it must, so it is kept out for a
+  /// while. Nothing for a stay that is over already.
+  void lose(
     session_id session, const std::string& reason, bool failed, std::chrono::nanoseconds now);
   /// Nothing new for it. `by_person`: it stays out until `undrain`.
   bool drain(
@@ -129,7 +129,7 @@ public:
   /// Where the next worker lives: the node with the largest share of free places; 0 for the
   /// coordinator.
   session_id worker_place() const;
-  /// Places for workers on nodes that are ready.
+  /// Workers that `worker_place` has room for before it says 0.
   uint32_t free_worker_places() const;
 
 private:

@@ -196,6 +196,24 @@ inline std::optional<node_answer> willing(const node_task& task) {
   return out;
 }
 
+/// As `willing`, but tasks of this kind are never answered.
+inline auto silent_about(node_task_kind kind) {
+  return [kind](const node_task& task) { return task.kind == kind ? std::nullopt : willing(task); };
+}
+
+/// As `willing`, but tasks of this kind fail.
+inline auto failing_at(node_task_kind kind, errc code, const std::string& what) {
+  return [kind, code, what](const node_task& task) {
+    auto out = willing(task);
+    if (task.kind == kind) {
+      out->failed = true;
+      out->code = code;
+      out->what = what;
+    }
+    return out;
+  };
+}
+
 struct fake_node {
   std::shared_ptr<node_memory> memory;
   node_agent_actor agent;

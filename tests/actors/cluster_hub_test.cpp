@@ -66,9 +66,7 @@ TEST_CASE_FIXTURE(cluster, "what was measured here is judged here") {
 TEST_CASE_FIXTURE(cluster, "with the node a measurement is lost as nobody's fault") {
   begin();
   auto n1 = join("n1");
-  n1->script = [](const node_task& task) {
-    return task.kind == node_task_kind::measure ? std::nullopt : willing(task);
-  };
+  n1->script = silent_about(node_task_kind::measure);
   auto holder = make_fake_holder(*this);
   auto lease = granted(holder, 1);
   auto measured = measure(holder, lease);
@@ -118,9 +116,7 @@ TEST_CASE_FIXTURE(
   cluster, "who is still heard after its stay is over is told to offer itself anew") {
   begin();
   auto n1 = join("n1");
-  n1->script = [](const node_task& task) {
-    return task.kind == node_task_kind::measure ? std::nullopt : willing(task);
-  };
+  n1->script = silent_about(node_task_kind::measure);
   auto holder = make_fake_holder(*this);
   auto measured = measure(holder, granted(holder, 1));
   // The same start connects anew: its old stay is over.
@@ -139,9 +135,7 @@ TEST_CASE_FIXTURE(cluster, "answers that nobody asked for, of others or twice, c
   begin();
   auto n1 = join("n1");
   auto n2 = join("n2");
-  n1->script = n2->script = [](const node_task& task) {
-    return task.kind == node_task_kind::measure ? std::nullopt : willing(task);
-  };
+  n1->script = n2->script = silent_about(node_task_kind::measure);
   auto holder = make_fake_holder(*this);
   auto measured = measure(holder, granted(holder, 1));
   auto& has = n1->count(node_task_kind::measure) == 1 ? n1 : n2;

@@ -75,7 +75,7 @@ struct commanded : actor_fixture {
     config.book = std::make_shared<idea_book>();
     config.describe = [this](const problem& of) {
       mind_problem out;
-      out.text = problem_text(of);
+      out.text = prompt_problem_of(of);
       out.device = device_lines(*run.context);
       return out;
     };

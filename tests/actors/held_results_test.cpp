@@ -104,7 +104,7 @@ TEST_CASE("an offer stays within the size of a message") {
   held.held(large);
   held.held(result_of("small"));
   held.held(large);
-  CHECK(held.held_count() == 2);
+  CHECK(held.size() == 2);
   CHECK(keys(held.offer()) == texts{"small", "large"});
 }
 

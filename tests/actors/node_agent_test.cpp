@@ -1,6 +1,8 @@
+#include "actors/cluster_words.hpp"
 #include "actors/measure_key.hpp"
 #include "actors/node_agent.hpp"
 #include "actors/node_proposer.hpp"
+#include "actors/rehearsal.hpp"
 #include "actors/search_library.hpp"
 #include "actors/template_proposer.hpp"
 #include "tests/actors/node_run.hpp"
@@ -77,6 +79,30 @@ public:
 
 private:
   std::shared_ptr<hub_memory> memory_;
+};
+
+/// Gives one attempt out, and says yes to everything.
+struct giving_planner final : planner_actor::base {
+  explicit giving_planner(caf::actor_config& config) : planner_actor::base(config) {}
+  bool given = false;
+
+  behavior_type make_behavior() override {
+    return {[this](const work_request&) -> caf::result<work_reply> {
+              if (std::exchange(given, true))
+                return make_response_promise<work_reply>();
+              work_reply reply{work_kind::assigned, {}, {}};
+              reply.work.id = {"softmax", "cuda", 1};
+              return reply;
+            },
+      [](const claim_request&) {
+        return claim_reply{true, {}};
+      },
+      [](const attempt_summary&) {}, [](const drain_request&) {},
+      [](const planner_query&) { return planner_snapshot{}; }, [](const start_working&) {},
+      [](const peer_restarted&, const caf::strong_actor_ptr&) {}, [](const rerun_request&) {},
+      [](const plant_request&) { return plant_reply{}; }, [](const plant_withdrawal&) {},
+      [](const plant_close&) {}, [](const tick&) {}};
+  }
 };
 
 struct keeper_script {
@@ -326,6 +352,18 @@ TEST_CASE_FIXTURE(one_node, "a node that is turned away, or not answered, connec
   CHECK_MESSAGE(hub->ready.empty(), "it has given that hub up");
 }
 
+TEST_CASE_FIXTURE(one_node, "a node that is refused for good ends with the reason") {
+  begin();
+  connect();
+  node_welcome no;
+  no.reason = std::string(refused_for_good) + "its certificate is of \"n2\"";
+  tell(agent, no, caf::strong_actor_ptr{});
+  REQUIRE(news.size() == 1);
+  CHECK(news[0].what == node_news::kind::broken);
+  CHECK(news[0].text == no.reason);
+  CHECK_FALSE(alive(agent));
+}
+
 TEST_CASE_FIXTURE(one_node, "each kind of task is done and answered") {
   join();
   auto compiling = compile_task();
@@ -417,6 +455,10 @@ TEST_CASE_FIXTURE(one_node, "a full disk and a broken child fail the task, not t
   auto full = done(compile_task(), 0s);
   CHECK(full.code == errc::io_failed);
   CHECK(full.what.find("no space left") != std::string::npos);
+  keeper->fails = failure{errc::timed_out, "nothing came for 120 s"};
+  auto slow = done(compile_task(), 0s);
+  CHECK_MESSAGE(slow.code == errc::io_failed, "the work itself has not begun");
+  CHECK(slow.what.find("nothing came") != std::string::npos);
   keeper->fails.reset();
   children->script = [](const child_request&) {
     scripted_child out;
@@ -759,6 +801,22 @@ TEST_CASE_FIXTURE(one_node, "in a rehearsal a measurement is a wait, and says so
   CHECK(hub->answer_to(cancelled.id).ended.end == child_end::cancelled);
   auto compiling = task(node_task_kind::compile);
   CHECK(done(compiling, 0s).compiled.status == verdict_status::passed);
+}
+
+TEST_CASE_FIXTURE(one_node, "a worker waits for a lease as long as one of the coordinator's own") {
+  begin(true);
+  connect();
+  welcome(run.terms(true), {"softmax"});
+  auto broker = make_fake_broker(*this);
+  auto with = peers();
+  with.planner = caf::actor_cast<caf::strong_actor_ptr>(spawn<giving_planner>());
+  with.compiler = caf::actor_cast<caf::strong_actor_ptr>(spawn<rehearsal_compiler>());
+  with.lease = caf::actor_cast<caf::strong_actor_ptr>(broker.handle);
+  tell(agent, worker_order{0, false}, with);
+  tell(caf::actor_cast<worker_actor>(hub->started.at(0).second), start_working{});
+  advance(1s);
+  REQUIRE(broker->requests.size() == 1);
+  CHECK(broker->requests[0].what.patience == 24h);
 }
 
 TEST_CASE_FIXTURE(one_node, "a node whose children have lost their front ends, and says so") {

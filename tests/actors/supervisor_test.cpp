@@ -535,6 +535,21 @@ TEST_CASE_FIXTURE(
   check_end("worker-0 died", false);
 }
 
+TEST_CASE_FIXTURE(run_of_many, "a worker that moves to a node is placed anew, which is no death") {
+  config.restarts_max = 0;
+  begin();
+  CHECK(memory->made["worker-0"] == 1);
+  hub->places = {worker_elsewhere("far")};
+  tell(caf::actor_cast<caf::actor>(memory->last["worker-0"]),
+    caf::exit_msg{{}, to_error({errc::node_lost, "it moves"})});
+  advance(config.back_off_first);
+  CHECK(hub->asked.size() == 2);
+  CHECK(memory->made["worker-0"] == 1);
+  CHECK(memory->started_worker == 2);
+  CHECK(journal->count("actor_died") == 0);
+  CHECK(ends->empty());
+}
+
 TEST_CASE_FIXTURE(run_of_many, "a worker that comes while the run ends is sent home") {
   hub->hold = true;
   memory->stubborn = "planner"; // Holds the end up.

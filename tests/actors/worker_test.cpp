@@ -155,6 +155,7 @@ struct one_worker : actor_fixture {
   proposer_actor proposer_handle = spawn<fake_proposer>(proposer);
   compiler_actor compiler_handle = spawn<fake_compiler>(compiler);
   std::function<void(const assignment&)> on_assigned;
+  std::function<bool()> moves;
   worker_actor whom;
 
   one_worker() {
@@ -184,6 +185,7 @@ struct one_worker : actor_fixture {
     config.scorer = spawn<fake_scorer>(scorer);
     config.run_start = start;
     config.on_assigned = on_assigned;
+    config.moves = moves;
     whom = spawn<worker>(std::move(config));
     tell(whom, start_working{});
   }
@@ -250,6 +252,19 @@ TEST_CASE_FIXTURE(
   CHECK(planner->asked == 2);
   assign(1);
   CHECK(compiler->requests.size() == 2);
+}
+
+TEST_CASE_FIXTURE(one_worker, "a worker that is to move ends between two attempts, never in one") {
+  auto room = std::make_shared<bool>(false);
+  moves = [room] { return *room; };
+  begin();
+  assign();
+  *room = true;
+  CHECK(alive(whom));
+  grant();
+  CHECK(only().outcome == attempt_outcome::judged);
+  CHECK_FALSE(alive(whom));
+  CHECK_MESSAGE(planner->asked == 1, "nothing was given to it that is lost now");
 }
 
 TEST_CASE_FIXTURE(one_worker, "what does not compile is judged without a GPU") {

@@ -14,33 +14,38 @@ const std::string some_hash(64, 'a');
 run_terms full_terms() {
   run_terms t;
   t.run = "2026-12-01-softmax";
-  for (size_t i = 0; i < t.secret.size(); ++i)
-    t.secret[i] = static_cast<uint8_t>(7 * i + 1);
-  t.seed = UINT64_MAX;
-  t.program = some_hash;
   t.rehearsal = true;
-  t.device_model = "h200";
-  t.device_label = "cuda:h200";
-  t.device_title = "NVIDIA H200";
-  t.measured = true;
-  t.facts = {132, 232448, 233472, uint64_t{50} << 20, 90};
-  t.floor_bytes_per_second = 4'800'000'000'000;
-  t.floor_flops_per_second = 67'000'000'000'000;
-  t.floor_macs_per_second = {1, 2, 3, 4, 5, UINT64_MAX};
-  t.shortest_kernel_ns = 500;
-  t.write_bytes_per_second = 11;
-  t.arch = "sm_90a";
-  t.toolchain = "nvrtc-13.0";
   t.bounds = {some_hash, 12};
-  t.oracle = "native";
-  t.check_elements_max = 9;
-  t.rounds = 10;
-  t.sets_bytes_max = 77;
-  t.sets_macs_max = 78;
-  t.promote = true;
-  t.samples = 50;
-  t.flush = "clean";
-  t.instruction_limit = 13;
+  // All of them by their places: with one more this does not compile before it has a value here.
+  auto& [secret, seed, program, device_model, device_label, device_title, measured, facts,
+    floor_bytes_per_second, floor_flops_per_second, floor_macs_per_second, shortest_kernel_ns,
+    write_bytes_per_second, arch, toolchain, oracle, check_elements_max, rounds, sets_bytes_max,
+    sets_macs_max, promote, samples, flush, instruction_limit] = static_cast<run_rules&>(t);
+  for (size_t i = 0; i < secret.size(); ++i)
+    secret[i] = static_cast<uint8_t>(7 * i + 1);
+  seed = UINT64_MAX;
+  program = some_hash;
+  device_model = "h200";
+  device_label = "cuda:h200";
+  device_title = "NVIDIA H200";
+  measured = true;
+  facts = {132, 232448, 233472, uint64_t{50} << 20, 90};
+  floor_bytes_per_second = 4'800'000'000'000;
+  floor_flops_per_second = 67'000'000'000'000;
+  floor_macs_per_second = {1, 2, 3, 4, 5, UINT64_MAX};
+  shortest_kernel_ns = 500;
+  write_bytes_per_second = 11;
+  arch = "sm_90a";
+  toolchain = "nvrtc-13.0";
+  oracle = "native";
+  check_elements_max = 9;
+  rounds = 10;
+  sets_bytes_max = 77;
+  sets_macs_max = 78;
+  promote = true;
+  samples = 50;
+  flush = "clean";
+  instruction_limit = 13;
   t.proposer = "random";
   t.estimated_hold = std::chrono::milliseconds{100};
   t.run_end = std::chrono::hours{2};

@@ -13,10 +13,6 @@ uint64_t aligned(uint64_t value, uint64_t align) {
   return (value + align - 1) / align * align;
 }
 
-} // namespace
-
-namespace {
-
 bool loads_or_stores(const operation& o) {
   const uint8_t access = o.traits & trait_access;
   return access == trait_load || access == trait_store;

@@ -1,3 +1,4 @@
+#include "gpu/mock/ptx/lanes/lanes.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 
 #include <algorithm>
@@ -8,6 +9,10 @@ namespace gristmill::ptx {
 
 /// `mode`: 0 up, 1 down, 2 bfly, 3 idx. a: value, b: lane, c: clamp and segment; p: in range.
 void shuffle(lane_state& s, const operation& o) {
+  if (s.active == all_lanes) {
+    lanes().shuffle_all[o.mode](s, o);
+    return;
+  }
   uint32_t values[warp_lanes];
   std::copy_n(lane_values<uint32_t>(s, o.a), warp_lanes, values);
   const uint32_t* b = lane_values<uint32_t>(s, o.b);

@@ -20,7 +20,12 @@ void decode_vector_move(assembler& as, uint32_t bytes) {
     as.wrong("a vector of elements of this size");
   operation op;
   // Registers of 8 bits have room for 16.
-  op.run = part == 1 ? (packs ? pack_bytes : unpack_bytes) : packs ? pack : unpack;
+  const auto parts = static_cast<uint32_t>(count);
+  const handler fast = packs ? lanes().pack(part, parts) : lanes().unpack(part, parts);
+  op.run = part == 1  ? (packs ? pack_bytes : unpack_bytes)
+    : fast != nullptr ? fast
+    : packs           ? pack
+                      : unpack;
   const uint32_t held = std::max(part, 2U);
   op.counted = category::integer;
   op.bytes = static_cast<uint8_t>(part);

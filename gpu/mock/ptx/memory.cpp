@@ -367,7 +367,7 @@ bool is_worth_remembering(access_memo& m) {
     --m.pause;
     return false;
   }
-  const bool useless = m.known && m.hits == m.hits_before;
+  const bool useless = m.known && m.hits == 0;
   m.next_pause = useless ? std::min(pause_max, 2 * m.next_pause + 1) : 0;
   m.pause = m.next_pause;
   return true;
@@ -413,7 +413,6 @@ void look_at_access(
   const auto& after = n.memory[m->memory];
   m->sectors = m->is_row ? 0 : after.sectors - before.sectors;
   m->wavefronts = m->is_row ? 0 : after.wavefronts - before.wavefronts;
-  m->hits_before = m->hits;
   m->known = true;
 }
 

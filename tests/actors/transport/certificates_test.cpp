@@ -1,7 +1,7 @@
 #include "actors/transport/certificates.hpp"
 #include "actors/transport/tls_folder.hpp"
+#include "tests/journal/temporary_folder.hpp"
 
-#include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
@@ -16,19 +16,17 @@ namespace {
 constexpr int64_t now = 1'800'000'000;
 constexpr int64_t day = 24 * 3600;
 
-/// A cluster with the nodes a and b, in a folder that goes at the end.
+/// A cluster with the nodes a and b.
 struct cluster {
   cluster() {
-    char name[] = "/tmp/gristmill-cert-XXXXXX";
-    base = mkdtemp(name);
     REQUIRE(make_cluster_folder(base / "c", {{"a", "b"}, {"hub.example.org", "10.0.0.1"}, now}));
   }
-  ~cluster() { fs::remove_all(base); }
 
   fs::path folder() const { return base / "c"; }
   fs::path node(const char* name) const { return base / "c/nodes" / name; }
 
-  fs::path base;
+  temporary_folder scratch;
+  const fs::path& base = scratch.path;
 };
 
 std::string text_of(const fs::path& file) {
@@ -171,6 +169,16 @@ TEST_CASE_FIXTURE(cluster, "a folder that holds something is never written over"
   CHECK(text_of(folder() / "ca/ca-key.pem") == before);
   fs::create_directory(base / "empty");
   CHECK(make_cluster_folder(base / "empty", {{"x"}, {}, now}));
+}
+
+TEST_CASE_FIXTURE(cluster, "a folder may be named with a slash at its end") {
+  fs::create_directory(base / "empty");
+  for (const auto* name : {"empty/", "new/"}) {
+    CAPTURE(name);
+    REQUIRE(make_cluster_folder(base / name, {{"x"}, {}, now}));
+    CHECK(load_tls_folder(base / name / "nodes/x", tls_role::node, now));
+  }
+  CHECK_FALSE(fs::exists(base / "empty.new"));
 }
 
 TEST_CASE_FIXTURE(cluster, "names that no node may have are refused and nothing is made") {

@@ -1,16 +1,15 @@
 #include "actors/cluster_port.hpp"
 #include "actors/system_config.hpp"
 #include "actors/transport/certificates.hpp"
+#include "tests/journal/temporary_folder.hpp"
 
-#include <cstdlib>
 #include <ctime>
 #include <doctest/doctest.h>
-#include <filesystem>
+#include <future>
 #include <memory>
 
 using namespace gristmill;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -55,6 +54,12 @@ public:
   result<uint16_t> listen(const cluster_address& address, const std::string& refusal = "") {
     doors_.push_back(system->spawn<door>(refusal));
     return cluster_listen(*system, doors_.back(), address);
+  }
+
+  /// On a port that was taken before.
+  result<uint16_t> listen(listening_socket port) {
+    doors_.push_back(system->spawn<door>(""));
+    return cluster_listen(*system, doors_.back(), {"127.0.0.1", port.port()}, std::move(port));
   }
 
   result<cluster_door_actor> join(uint16_t port) {
@@ -138,6 +143,27 @@ TEST_CASE("a port that is closed is closed, and listening again replaces the fir
   CHECK(node.join(second).error().code == errc::node_lost);
 }
 
+TEST_CASE("a port that is taken early is nobody else's, and who comes early is let in later") {
+  auto taken = listening_socket::at({here, 0});
+  REQUIRE_MESSAGE(taken, taken.error().what);
+  const auto port = taken->port();
+  auto other = listening_socket::at({here, port});
+  REQUIRE_FALSE(other);
+  CHECK(other.error().code == errc::invalid_input);
+  CHECK(other.error().what.starts_with("--listen 127.0.0.1:" + std::to_string(port)));
+  process hub;
+  process node;
+  CHECK_FALSE(hub.listen({here, port}));
+  auto joined = std::async(std::launch::async, [&] { return node.join(port); });
+  CHECK(joined.wait_for(100ms) == std::future_status::timeout);
+  CHECK(hub.listen(std::move(*taken)).value() == port);
+  auto door = joined.get();
+  REQUIRE_MESSAGE(door, door.error().what);
+  CHECK(door->node() == hub.system->node());
+  cluster_stop_listening(*hub.system);
+  CHECK_MESSAGE(listening_socket::at({here, port}), "it is free again");
+}
+
 TEST_CASE("each process has a node id of its own, however often it is made") {
   process one;
   process other;
@@ -145,27 +171,27 @@ TEST_CASE("each process has a node id of its own, however often it is made") {
 }
 
 TEST_CASE("a node is called as its certificate says") {
-  char name[] = "/tmp/gristmill-port-XXXXXX";
-  const fs::path base = mkdtemp(name);
-  REQUIRE(make_cluster_folder(base / "c", {{"a", "b"}, {}, std::time(nullptr)}));
-  {
-    process hub{base / "c/coordinator"};
-    process node{base / "c/nodes/a"};
-    auto joined = node.join(hub.listen({here, 0}).value());
-    REQUIRE_MESSAGE(joined, joined.error().what);
-    // A handle knows where it lives, so the node's own stands for what the hub would have.
-    caf::scoped_actor of_node{*node.system};
-    auto far = caf::actor_cast<caf::strong_actor_ptr>(of_node);
-    CHECK(check_node_name(*hub.system, far, "a"));
-    CHECK(check_node_name(*hub.system, far, "a-17"));
-    auto refused = check_node_name(*hub.system, far, "b");
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().what.find("its certificate is of \"a\"") != std::string::npos);
-    process stranger;
-    caf::scoped_actor unknown{*stranger.system};
-    CHECK_FALSE(check_node_name(*hub.system, caf::actor_cast<caf::strong_actor_ptr>(unknown), "a"));
-  }
-  fs::remove_all(base);
+  const temporary_folder folder;
+  const auto trust = folder.path / "c";
+  REQUIRE(make_cluster_folder(trust, {{"a", "b"}, {}, std::time(nullptr)}));
+  process hub{trust / "coordinator"};
+  process node{trust / "nodes/a"};
+  auto joined = node.join(hub.listen({here, 0}).value());
+  REQUIRE_MESSAGE(joined, joined.error().what);
+  // A handle knows where it lives, so the node's own stands for what the hub would have.
+  caf::scoped_actor of_node{*node.system};
+  auto far = caf::actor_cast<caf::strong_actor_ptr>(of_node);
+  CHECK(check_node_name(*hub.system, far, "a"));
+  CHECK(check_node_name(*hub.system, far, "a-17"));
+  auto refused = check_node_name(*hub.system, far, "b");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::refused);
+  CHECK(refused.error().what.find("its certificate is of \"a\"") != std::string::npos);
+  process stranger;
+  caf::scoped_actor unknown{*stranger.system};
+  auto lost = check_node_name(*hub.system, caf::actor_cast<caf::strong_actor_ptr>(unknown), "a");
+  REQUIRE_FALSE(lost);
+  CHECK_MESSAGE(lost.error().code == errc::node_lost, "worth another try");
 }
 
 TEST_CASE("a certificate covers its name, and what follows it after a dash or a dot") {

@@ -1,5 +1,6 @@
 // A coordinator and a node of nothing but the transport, for tests that attack it from outside.
 //
+//   cluster_stub version                         says that of the program
 //   cluster_stub init FOLDER NAME...
 //   cluster_stub listen ADDRESS TLS_FOLDER|-     says "port N", ends with its standard input
 //   cluster_stub join ADDRESS TLS_FOLDER|-       says "joined", then "alive N" ten times a second,
@@ -108,6 +109,10 @@ int run_join(caf::actor_system& system, const cluster_address& address) {
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (mode == "version") {
+    std::puts(cluster_version().c_str());
+    return 0;
+  }
   if (mode == "init" && argc > 2) {
     auto made = make_cluster_folder(argv[2], {{argv + 3, argv + argc}, {}, std::time(nullptr)});
     return made ? 0 : complain(made.error());

@@ -1,9 +1,9 @@
 #include "actors/transport/certificates.hpp"
 #include "actors/transport/dial.hpp"
 #include "actors/transport/gate.hpp"
+#include "tests/journal/temporary_folder.hpp"
 
 #include <arpa/inet.h>
-#include <cstdlib>
 #include <ctime>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -88,18 +88,16 @@ private:
 
 struct two_clusters {
   two_clusters() {
-    char name[] = "/tmp/gristmill-gate-XXXXXX";
-    base = mkdtemp(name);
     for (const auto* each : {"ours", "theirs"})
       REQUIRE(make_cluster_folder(base / each, {{"a"}, {}, std::time(nullptr)}));
   }
-  ~two_clusters() { fs::remove_all(base); }
 
   std::string hub() const { return base / "ours/coordinator"; }
   std::string node() const { return base / "ours/nodes/a"; }
   std::string stranger() const { return base / "theirs/nodes/a"; }
 
-  fs::path base;
+  temporary_folder scratch;
+  const fs::path& base = scratch.path;
 };
 
 void check_failure(const result<wire_ptr>& joined, errc code, const std::string& part) {

@@ -20,7 +20,9 @@ import threading
 import time
 
 STUB = sys.argv[1]
-VERSION = "0.1.0"
+# The program's own, so that it goes with the next release as well.
+VERSION = subprocess.run([STUB, "version"], capture_output=True, text=True, check=True).stdout.strip()
+JOIN = f"gristmill-join 1 {VERSION} ".encode()
 # Peak of the coordinator during a case, over what it had at first. One header alone announces 1 GiB.
 GROWTH_MAX_KIB = 24 * 1024
 # 32 MiB wait for a peer that does not read, behind as much that is on its way, in buffers that double. Last of its
@@ -242,7 +244,7 @@ def slow_loris(cluster):
     """Many that say a byte now and then, and one that says nothing: none stays."""
     lines = [cluster.connect() for _ in range(300)]
     end = time.monotonic() + 8
-    text = b"gristmill-join 1 0.1.0 " + b"z" * 400
+    text = JOIN + b"z" * 400
     for byte in text:
         for line in lines:
             ignore_errors(line.send, bytes([byte]))
@@ -449,7 +451,7 @@ def no_certificate(cluster):
     for _ in range(10):
         try:
             line = cluster.secure(None)
-            line.sendall(b"gristmill-join 1 0.1.0 x\n")
+            line.sendall(JOIN + b"x\n")
             assert closed(line)
             line.close()
         except (ssl.SSLError, ConnectionError):
@@ -462,7 +464,7 @@ def foreign_certificate(cluster):
         for _ in range(10):
             try:
                 line = cluster.secure(folder + "/c/nodes/b")
-                line.sendall(b"gristmill-join 1 0.1.0 x\n")
+                line.sendall(JOIN + b"x\n")
                 assert closed(line)
                 line.close()
             except (ssl.SSLError, ConnectionError):
@@ -473,7 +475,7 @@ def foreign_certificate(cluster):
 
 
 def no_tls(cluster):
-    for text in (b"gristmill-join 1 0.1.0 x\n", b"GET / HTTP/1.1\r\n\r\n", header(1, 1 << 30)):
+    for text in (JOIN + b"x\n", b"GET / HTTP/1.1\r\n\r\n", header(1, 1 << 30)):
         line = cluster.connect()
         ignore_errors(line.sendall, text)
         assert closed(line)
@@ -503,7 +505,7 @@ def another_user(cluster):
 
 def enter_as_stranger(port):
     line = socket.create_connection(("127.0.0.1", port), 10)
-    line.sendall(b"gristmill-join 1 0.1.0 stranger\n")
+    line.sendall(JOIN + b"stranger\n")
     line.sendall(f"answer {read_line(line).split()[3]}\n".encode())
     return read_line(line)
 

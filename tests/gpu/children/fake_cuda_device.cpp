@@ -277,8 +277,8 @@ result<uint32_t> fake_cuda_device::canary_khz() {
   return 1'980'000U;
 }
 
-result<assembly_note> fake_cuda_device::assembly(module_handle) const {
-  return assembly_note{"a fake", ""};
+result<std::string> fake_cuda_device::assembled_by(module_handle) const {
+  return "a fake";
 }
 
 } // namespace gristmill

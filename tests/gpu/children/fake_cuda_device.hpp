@@ -73,7 +73,7 @@ public:
   result<device_pointer> move(device_pointer base, uint64_t draw) override;
   result<void> touch(device_pointer from, uint64_t bytes) override;
   result<uint32_t> canary_khz() override;
-  result<assembly_note> assembly(module_handle module) const override;
+  result<std::string> assembled_by(module_handle module) const override;
   std::string uuid() const override { return "GPU-fake"; }
 
 private:

@@ -39,7 +39,6 @@ struct fake {
     state = {};
     cuda_options how;
     how.trace = trace;
-    how.assemble = false;
     auto opened = open_cuda_device(0, how);
     REQUIRE_MESSAGE(opened, opened.error().what);
     gpu = std::move(*opened);
@@ -276,6 +275,35 @@ TEST_CASE("a buffer that is moved keeps its content; a parked one is out of reac
   REQUIRE(f.gpu->copy_out(std::as_writable_bytes(std::span(&read, 1)), *back));
   CHECK(read == value);
   CHECK_FALSE(f.gpu->move(base, 1));
+}
+
+TEST_CASE("for a sanitizer a buffer is an allocation of its own size that stays where it is") {
+  auto& state = fake::state_of_library();
+  state = {};
+  cuda_options how;
+  how.watch = false;
+  how.plain_memory = true;
+  auto gpu = open_cuda_device(0, how);
+  REQUIRE_MESSAGE(gpu, gpu.error().what);
+  const std::vector<std::byte> content(100, std::byte{7});
+  auto input = (*gpu)->map_input(content, "input");
+  auto output = (*gpu)->allocate(100, "output");
+  REQUIRE(input);
+  REQUIRE(output);
+  CHECK(state.maps == 0);
+  CHECK(*(*gpu)->move(*output, 5) == *output);
+  CHECK((*gpu)->park(*output));
+  std::vector<std::byte> read(100);
+  CHECK((*gpu)->copy_out(read, *input));
+  CHECK(read == content);
+  CHECK_FALSE((*gpu)->copy_out(std::span(read), *input + 1));
+  CHECK((*gpu)->free(*output));
+  CHECK_FALSE((*gpu)->free(*output));
+  CHECK_FALSE((*gpu)->allocate(uint64_t{2} << 30, "large"));
+  // The other kind maps.
+  fake other(false);
+  CHECK(other.gpu->allocate(100, "guarded"));
+  CHECK(state.maps > 0);
 }
 
 TEST_CASE("memory that is not there is refused") {

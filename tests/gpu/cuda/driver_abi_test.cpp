@@ -89,6 +89,8 @@ GRISTMILL_SAME(memory_release, cuMemRelease);
 GRISTMILL_SAME(memory_map, cuMemMap);
 GRISTMILL_SAME(memory_unmap, cuMemUnmap);
 GRISTMILL_SAME(set_access, cuMemSetAccess);
+GRISTMILL_SAME(allocate, cuMemAlloc);
+GRISTMILL_SAME(free, cuMemFree);
 GRISTMILL_SAME(copy_in, cuMemcpyHtoD);
 GRISTMILL_SAME(copy_out, cuMemcpyDtoH);
 GRISTMILL_SAME(copy, cuMemcpyDtoDAsync);

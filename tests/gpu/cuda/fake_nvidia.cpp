@@ -215,6 +215,16 @@ status cuMemUnmap(address at, size_t bytes) {
 status cuMemSetAccess(address, size_t, const access_description*, size_t) {
   return success;
 }
+status cuMemAlloc_v2(address* at, size_t bytes) {
+  void* const memory =
+    bytes > size_t{1} << 30 ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *at = reinterpret_cast<address>(memory);
+  return memory == nullptr ? error_out_of_memory : success;
+}
+status cuMemFree_v2(address at) {
+  std::free(reinterpret_cast<void*>(at));
+  return success;
+}
 status cuMemcpyHtoD_v2(address to, const void* from, size_t bytes) {
   return std::memcpy(reinterpret_cast<void*>(to), from, bytes), success;
 }

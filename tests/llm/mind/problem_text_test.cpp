@@ -9,7 +9,7 @@ using namespace gristmill;
 TEST_CASE("a problem's text has every tensor, every workload and the reference") {
   for (const auto& of : builtin_problems()) {
     CAPTURE(of.name);
-    auto text = problem_text(of);
+    auto text = prompt_problem_of(of);
     CHECK(text.name == of.name);
     for (const auto& spec : of.def.inputs)
       CHECK(text.signature.find("input " + spec.name + ": ") != std::string::npos);

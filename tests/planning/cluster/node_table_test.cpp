@@ -170,7 +170,9 @@ TEST_CASE_FIXTURE(with_table, "workers are spread by the share of taken places")
   auto first = ready(big);
   auto second = ready(small);
   CHECK(table.worker_place() == first);
+  const auto all = table.free_worker_places();
   table.find(first)->workers.insert(0);
+  CHECK(table.free_worker_places() == all - 1);
   CHECK(table.worker_place() == second);
   table.find(second)->workers.insert(1);
   CHECK(table.worker_place() == first);
@@ -187,11 +189,12 @@ TEST_CASE("workers that may not leave have no place on a node") {
   CHECK(table.worker_place() == 0);
 }
 
-TEST_CASE_FIXTURE(with_table, "the loss of a stay names its workers once") {
+TEST_CASE_FIXTURE(with_table, "a stay is lost once, and its workers with it") {
   auto session = ready(offer_of("n1"));
   table.find(session)->workers = {3, 1};
-  CHECK(table.lose(session, "gone", false, 1s) == std::vector<uint32_t>{1, 3});
-  CHECK(table.lose(session, "gone", false, 1s).empty());
+  table.lose(session, "gone", false, 1s);
+  CHECK(table.by_name("n1")->workers.empty());
+  table.lose(session, "gone", false, 1s);
   CHECK(table.by_name("n1")->losses == 1);
 }
 

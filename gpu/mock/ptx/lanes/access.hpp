@@ -55,14 +55,13 @@ struct access_memo {
   /// Of one access.
   uint64_t sectors = 0;
   uint64_t wavefronts = 0;
-  /// Accesses like it, and what rows among them have touched.
+  /// Accesses like it since it was remembered, and what rows among them have touched.
   uint64_t hits = 0;
   uint64_t row_sectors = 0;
   uint64_t row_lines = 0;
   /// Accesses that are not worth remembering: so many more, and how many the next time.
   uint32_t pause = 0;
   uint32_t next_pause = 0;
-  uint64_t hits_before = 0;
   /// From lane 0; those of 32-bit addresses side by side in the first half.
   alignas(64) uint64_t distance[warp_lanes] = {};
 };

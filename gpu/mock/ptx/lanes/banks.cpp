@@ -19,29 +19,43 @@ doubled twice(uint32_t active, const uint32_t* words) {
   return out;
 }
 
-uint32_t largest(const uint32_t* values) {
+/// How many of the values are the same.
+uint32_t most_alike(const doubled& all) {
+  alignas(64) uint32_t same[warp_lanes];
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    same[l] = all.values[l] == all.values[l + 1] ? 2U : 1U;
+  for (uint32_t by = 2; by < warp_lanes; ++by)
+    for (uint32_t l = 0; l < warp_lanes; ++l)
+      same[l] += all.values[l] == all.values[l + by] ? 1U : 0U;
   uint32_t most = 0;
   for (uint32_t l = 0; l < warp_lanes; ++l)
-    most = most < values[l] ? values[l] : most;
+    most = most < same[l] ? same[l] : most;
   return most;
+}
+
+/// Whether each of the lanes has a bank of its own.
+bool have_own_banks(uint32_t active, const uint32_t* words) {
+  uint32_t taken = 0;
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    taken |= (active >> l & 1) << (words[l] & 31);
+  return __builtin_popcount(taken) == __builtin_popcount(active);
 }
 
 } // namespace
 
 uint32_t most_equal(uint32_t active, const uint32_t* words) {
-  const doubled all = twice(active, words);
-  alignas(64) uint32_t same[warp_lanes] = {};
-  for (uint32_t by = 0; by < warp_lanes; ++by)
-    for (uint32_t l = 0; l < warp_lanes; ++l)
-      same[l] += all.values[l] == all.values[l + by] ? 1U : 0U;
-  return largest(same);
+  return most_alike(twice(active, words));
 }
 
 uint32_t most_in_a_bank(uint32_t active, const uint32_t* words) {
+  if (have_own_banks(active, words))
+    return 1;
   const doubled all = twice(active, words);
   // Of lanes with the same word the one with the highest number stands for all.
-  alignas(64) uint32_t repeated[warp_lanes] = {};
-  for (uint32_t by = 1; by < warp_lanes; ++by)
+  alignas(64) uint32_t repeated[warp_lanes];
+  for (uint32_t l = 0; l < warp_lanes; ++l)
+    repeated[l] = all.values[l] == all.values[l + 1] && l + 1 < warp_lanes ? 1U : 0U;
+  for (uint32_t by = 2; by < warp_lanes; ++by)
     for (uint32_t l = 0; l < warp_lanes; ++l)
       repeated[l] |= all.values[l] == all.values[l + by] && l + by < warp_lanes ? 1U : 0U;
   // Banks of those who stand for nobody are all different and no bank.
@@ -49,11 +63,7 @@ uint32_t most_in_a_bank(uint32_t active, const uint32_t* words) {
   for (uint32_t l = 0; l < warp_lanes; ++l)
     banks.values[l] = banks.values[l + warp_lanes] =
       (active >> l & 1) != 0 && repeated[l] == 0 ? words[l] & 31 : warp_lanes + l;
-  alignas(64) uint32_t same[warp_lanes] = {};
-  for (uint32_t by = 0; by < warp_lanes; ++by)
-    for (uint32_t l = 0; l < warp_lanes; ++l)
-      same[l] += banks.values[l] == banks.values[l + by] ? 1U : 0U;
-  return largest(same);
+  return most_alike(banks);
 }
 
 } // namespace gristmill::ptx::GRISTMILL_PTX_LANES

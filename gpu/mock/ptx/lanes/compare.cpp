@@ -1,50 +1,48 @@
 #include "gpu/mock/ptx/lanes/floats.hpp"
+#include "gpu/mock/ptx/lanes/masks.hpp"
 #include "gpu/mock/ptx/lanes/tables.hpp"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace gristmill::ptx::GRISTMILL_PTX_LANES {
 namespace {
 
+// Of numbers a bool, of vectors a vector: see mask_of_numbers.
 struct eq {
   template <class T>
-  static bool of(T a, T b) {
+  static auto of(T a, T b) {
     return a == b;
   }
 };
 // Of floats: false when one is NaN.
 struct ne {
   template <class T>
-  static bool of(T a, T b) {
+  static auto of(T a, T b) {
     if constexpr (std::is_floating_point_v<T>)
-      return (a < b) | (a > b);
+      return static_cast<bool>((a < b) | (a > b));
     else
       return a != b;
   }
 };
 struct lt {
   template <class T>
-  static bool of(T a, T b) {
+  static auto of(T a, T b) {
     return a < b;
   }
 };
 struct le {
   template <class T>
-  static bool of(T a, T b) {
+  static auto of(T a, T b) {
     return a <= b;
   }
 };
 struct gt {
   template <class T>
-  static bool of(T a, T b) {
+  static auto of(T a, T b) {
     return a > b;
   }
 };
 struct ge {
   template <class T>
-  static bool of(T a, T b) {
+  static auto of(T a, T b) {
     return a >= b;
   }
 };
@@ -62,22 +60,6 @@ struct negated {
     return !F::of(a, b);
   }
 };
-
-uint32_t mask_of(const uint8_t* flags) {
-#if defined(__SSE2__)
-  const __m128i zero = _mm_setzero_si128();
-  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(flags));
-  const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(flags + 16));
-  const auto low_clear = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(low, zero)));
-  const auto high_clear = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(high, zero)));
-  return ~(low_clear | high_clear << 16);
-#else
-  uint32_t mask = 0;
-  for (uint32_t l = 0; l < warp_lanes; ++l)
-    mask |= static_cast<uint32_t>(flags[l] != 0) << l;
-  return mask;
-#endif
-}
 
 void finish(lane_state& s, const operation& o, uint32_t mask, uint32_t complement) {
   const uint32_t other = s.predicates[o.r] ^ (o.mode & 4 ? all_lanes : 0);
@@ -127,6 +109,12 @@ void compare(lane_state& s, const operation& o) {
   using T = typename A::stored;
   const T* a = lane<T>(s, o.a);
   const T* b = lane<T>(s, o.b);
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<A, plain<T>> && std::is_integral_v<T> && sizeof(T) >= 4) {
+    const uint32_t mask = mask_of_numbers<F>(a, b);
+    return finish(s, o, mask, ~mask);
+  }
+#endif
   alignas(32) uint8_t flags[warp_lanes];
   for (uint32_t l = 0; l < warp_lanes; ++l)
     flags[l] = F::of(A::load(a[l]), A::load(b[l]));

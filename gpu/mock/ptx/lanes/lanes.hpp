@@ -76,10 +76,16 @@ struct lane_library {
   size_t compare_size;
   const convert_entry* convert;
   size_t convert_size;
-  /// Moves of 2, 4, 8 bytes; selections by predicate r; packing and unpacking of `list`.
+  /// Moves of 2, 4, 8 bytes; selections by predicate r.
   handler move[3];
   handler select[3];
   handler convert_pair[4];
+  /// `mov` from a `list` of parts into d, and from a into parts; null for other than 2 or 4 of 2
+  /// bytes and 2 of 4.
+  handler (*pack)(uint32_t part_bytes, uint32_t parts);
+  handler (*unpack)(uint32_t part_bytes, uint32_t parts);
+  /// `shfl` with all lanes active: up, down, bfly, idx.
+  handler shuffle_all[4];
   address_pattern (*pattern)(const uint64_t* addresses, uint64_t stride);
   /// `ld` and `st` by the bytes of an element in memory and of its register; null where these do
   /// not go together.

@@ -1,5 +1,6 @@
 #include "gpu/mock/ptx/lanes/floats.hpp"
 #include "gpu/mock/ptx/lanes/tables.hpp"
+#include "gpu/mock/ptx/lanes/transpose.hpp"
 
 /// `mma.m16n8k8` and `m16n8k16` of 16-bit floats.
 ///
@@ -9,8 +10,6 @@ namespace gristmill::ptx::GRISTMILL_PTX_LANES {
 namespace {
 
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float quarter __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t choice __attribute__((vector_size(16)));
 
 struct half {
   static float load(uint16_t bits) { return from_half_by_mask(bits); }
@@ -35,20 +34,15 @@ void widen(lane_state& s, uint32_t reg, tile& out) {
 }
 
 void transpose_quarter(const float* from, float* to) {
-  const quarter a = *reinterpret_cast<const quarter*>(from);
-  const quarter b = *reinterpret_cast<const quarter*>(from + side);
-  const quarter c = *reinterpret_cast<const quarter*>(from + 2 * side);
-  const quarter d = *reinterpret_cast<const quarter*>(from + 3 * side);
-  const quarter ab_low = __builtin_shuffle(a, b, choice{0, 4, 1, 5});
-  const quarter ab_high = __builtin_shuffle(a, b, choice{2, 6, 3, 7});
-  const quarter cd_low = __builtin_shuffle(c, d, choice{0, 4, 1, 5});
-  const quarter cd_high = __builtin_shuffle(c, d, choice{2, 6, 3, 7});
-  *reinterpret_cast<quarter*>(to) = __builtin_shuffle(ab_low, cd_low, choice{0, 1, 4, 5});
-  *reinterpret_cast<quarter*>(to + side) = __builtin_shuffle(ab_low, cd_low, choice{2, 3, 6, 7});
-  *reinterpret_cast<quarter*>(to + 2 * side) =
-    __builtin_shuffle(ab_high, cd_high, choice{0, 1, 4, 5});
-  *reinterpret_cast<quarter*>(to + 3 * side) =
-    __builtin_shuffle(ab_high, cd_high, choice{2, 3, 6, 7});
+  four a = four_at(from);
+  four b = four_at(from + side);
+  four c = four_at(from + 2 * side);
+  four d = four_at(from + 3 * side);
+  transpose_four(a, b, c, d);
+  put_four(to, a);
+  put_four(to + side, b);
+  put_four(to + 2 * side, c);
+  put_four(to + 3 * side, d);
 }
 
 void transpose(const tile& from, tile& to) {

@@ -1,6 +1,7 @@
 #include "gpu/mock/ptx/lanes/access.hpp"
 #include "gpu/mock/ptx/lanes/loops.hpp"
 #include "gpu/mock/ptx/lanes/tables.hpp"
+#include "gpu/mock/ptx/lanes/transpose.hpp"
 
 /// `ld` and `st`, with a short way for accesses of a full warp whose lanes lie as they did the last
 /// time.
@@ -8,8 +9,6 @@ namespace gristmill::ptx::GRISTMILL_PTX_LANES {
 namespace {
 
 __extension__ typedef unsigned __int128 uint128;
-typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t choice __attribute__((vector_size(16)));
 
 template <class T>
 T value_at(const uint8_t* from) {
@@ -74,18 +73,15 @@ void load_four(lane_state& s, const operation& o, At at) {
   uint32_t* const d[4] = {lane<uint32_t>(s, o.list[0]), lane<uint32_t>(s, o.list[1]),
     lane<uint32_t>(s, o.list[2]), lane<uint32_t>(s, o.list[3])};
   for (uint32_t l = 0; l < warp_lanes; l += 4) {
-    const four a = *reinterpret_cast<const four*>(at(l));
-    const four b = *reinterpret_cast<const four*>(at(l + 1));
-    const four c = *reinterpret_cast<const four*>(at(l + 2));
-    const four e = *reinterpret_cast<const four*>(at(l + 3));
-    const four ab_low = __builtin_shuffle(a, b, choice{0, 4, 1, 5});
-    const four ab_high = __builtin_shuffle(a, b, choice{2, 6, 3, 7});
-    const four ce_low = __builtin_shuffle(c, e, choice{0, 4, 1, 5});
-    const four ce_high = __builtin_shuffle(c, e, choice{2, 6, 3, 7});
-    *reinterpret_cast<four*>(d[0] + l) = __builtin_shuffle(ab_low, ce_low, choice{0, 1, 4, 5});
-    *reinterpret_cast<four*>(d[1] + l) = __builtin_shuffle(ab_low, ce_low, choice{2, 3, 6, 7});
-    *reinterpret_cast<four*>(d[2] + l) = __builtin_shuffle(ab_high, ce_high, choice{0, 1, 4, 5});
-    *reinterpret_cast<four*>(d[3] + l) = __builtin_shuffle(ab_high, ce_high, choice{2, 3, 6, 7});
+    four a = four_at(at(l));
+    four b = four_at(at(l + 1));
+    four c = four_at(at(l + 2));
+    four e = four_at(at(l + 3));
+    transpose_four(a, b, c, e);
+    put_four(d[0] + l, a);
+    put_four(d[1] + l, b);
+    put_four(d[2] + l, c);
+    put_four(d[3] + l, e);
   }
 }
 
@@ -94,18 +90,15 @@ void store_four(lane_state& s, const operation& o, At at) {
   const uint32_t* const d[4] = {lane<uint32_t>(s, o.list[0]), lane<uint32_t>(s, o.list[1]),
     lane<uint32_t>(s, o.list[2]), lane<uint32_t>(s, o.list[3])};
   for (uint32_t l = 0; l < warp_lanes; l += 4) {
-    const four a = *reinterpret_cast<const four*>(d[0] + l);
-    const four b = *reinterpret_cast<const four*>(d[1] + l);
-    const four c = *reinterpret_cast<const four*>(d[2] + l);
-    const four e = *reinterpret_cast<const four*>(d[3] + l);
-    const four ab_low = __builtin_shuffle(a, b, choice{0, 4, 1, 5});
-    const four ab_high = __builtin_shuffle(a, b, choice{2, 6, 3, 7});
-    const four ce_low = __builtin_shuffle(c, e, choice{0, 4, 1, 5});
-    const four ce_high = __builtin_shuffle(c, e, choice{2, 6, 3, 7});
-    *reinterpret_cast<four*>(at(l)) = __builtin_shuffle(ab_low, ce_low, choice{0, 1, 4, 5});
-    *reinterpret_cast<four*>(at(l + 1)) = __builtin_shuffle(ab_low, ce_low, choice{2, 3, 6, 7});
-    *reinterpret_cast<four*>(at(l + 2)) = __builtin_shuffle(ab_high, ce_high, choice{0, 1, 4, 5});
-    *reinterpret_cast<four*>(at(l + 3)) = __builtin_shuffle(ab_high, ce_high, choice{2, 3, 6, 7});
+    four a = four_at(d[0] + l);
+    four b = four_at(d[1] + l);
+    four c = four_at(d[2] + l);
+    four e = four_at(d[3] + l);
+    transpose_four(a, b, c, e);
+    put_four(at(l), a);
+    put_four(at(l + 1), b);
+    put_four(at(l + 2), c);
+    put_four(at(l + 3), e);
   }
 }
 

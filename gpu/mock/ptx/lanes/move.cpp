@@ -10,6 +10,9 @@ extern const size_t convert_size;
 extern const handler convert_pairs[4];
 handler load_of(bool is_signed, uint32_t memory_bytes, uint32_t register_bytes);
 handler store_of(uint32_t memory_bytes, uint32_t register_bytes);
+handler pack_of(uint32_t part_bytes, uint32_t parts);
+handler unpack_of(uint32_t part_bytes, uint32_t parts);
+extern const handler shuffles[4];
 extern const handler products[3];
 uint32_t most_equal(uint32_t active, const uint32_t* words);
 uint32_t most_in_a_bank(uint32_t active, const uint32_t* words);
@@ -56,7 +59,8 @@ const lane_library library{integer_entries, floating_entries, half_entries, math
   {unary<uint16_t, uint16_t, same>, unary<uint32_t, uint32_t, same>,
     unary<uint64_t, uint64_t, same>},
   {select<uint16_t>, select<uint32_t>, select<uint64_t>},
-  {convert_pairs[0], convert_pairs[1], convert_pairs[2], convert_pairs[3]}, pattern, load_of,
-  store_of, most_equal, most_in_a_bank, {products[0], products[1], products[2]}};
+  {convert_pairs[0], convert_pairs[1], convert_pairs[2], convert_pairs[3]}, pack_of, unpack_of,
+  {shuffles[0], shuffles[1], shuffles[2], shuffles[3]}, pattern, load_of, store_of, most_equal,
+  most_in_a_bank, {products[0], products[1], products[2]}};
 
 } // namespace gristmill::ptx::GRISTMILL_PTX_LANES

@@ -156,6 +156,34 @@ TEST_CASE("sums of floats by atomics may differ by their rounding, which is a re
   CHECK(c.must(sum).has_fault());
 }
 
+TEST_CASE("how many orders run at once says nothing about what is found") {
+  // The last one to come has the last word: some orders differ from the natural one, some do not.
+  const std::string last = kernel("cvt.rn.f32.u32 %f1, %r2; st.global.f32 [%rd2+12], %f1;");
+  // Block 1 may come before block 0 has raised its flag, and then it is out of bounds.
+  const std::string faulty =
+    kernel("setp.eq.u32 %p1, %r2, 0; @%p1 st.global.f32 [%rd2], 0f3F800000;\n"
+           "@%p1 ret; ld.global.f32 %f1, [%rd2]; setp.eq.f32 %p2, %f1, 0f3F800000;\n"
+           "@!%p2 st.global.f32 [%rd4+4096], %f1;");
+  for (const std::string& ptx : {doubled, last, faulty})
+    for (const uint64_t first : {uint64_t{1}, UINT64_MAX - 2}) {
+      call c(2);
+      c.how.orders = 7;
+      c.how.order_seed = first;
+      c.how.checks = 0;
+      const emulate_request asked;
+      const auto document = [&](uint32_t jobs) {
+        c.how.jobs = jobs;
+        return to_json(asked, c.must(ptx), {});
+      };
+      const ordered_json one = document(1);
+      CHECK(document(2) == one);
+      CHECK(document(3) == one);
+      CHECK(document(16) == one);
+      CHECK(one["orders"]["run"].get<int>() >= 1);
+      CHECK(one["findings"].empty() == (ptx == doubled));
+    }
+}
+
 TEST_CASE("memory that an earlier step has written counts as written in a later one") {
   call c;
   resolved_buffer scratch = c.work.buffers[1];

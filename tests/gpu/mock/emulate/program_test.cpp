@@ -91,6 +91,7 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(program_fixture, "with --json there is one document whatever happens") {
   for (const auto& [flags, verdict] : std::initializer_list<std::pair<std::string, std::string>>{
          {"kernel.ptx plan.json --json --orders 1", "clean"},
+         {"kernel.ptx plan.json --json --orders 3 --jobs 2", "clean"},
          {"kernel.ptx plan.json --json --problem softmaxx", "refused"}}) {
     const answer got = run(flags);
     const auto document = parse_json(got.text, "answer");

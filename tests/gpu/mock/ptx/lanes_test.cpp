@@ -111,6 +111,92 @@ TEST_CASE("both builds multiply 16-bit matrices to the same bits") {
       }
 }
 
+TEST_CASE(
+  "a register falls into its parts and is made of them, lane by lane, the first part lowest") {
+  struct shape {
+    uint32_t bytes;
+    uint32_t parts;
+  };
+  // The whole is in the second half, the parts in the first one: no two registers overlap.
+  const uint32_t list[] = {0, 128, 256, 384};
+  constexpr uint32_t whole_at = 512;
+  for (const shape& each : {shape{2, 2}, shape{2, 4}, shape{4, 2}})
+    for (const lane_library* library : {&lanes_portable::library, &lanes()})
+      for (const uint32_t active : {all_lanes, 0x0f35a96cU, 1U}) {
+        CAPTURE(each.bytes);
+        CAPTURE(each.parts);
+        CAPTURE(active);
+        lane_bench packed(3, active);
+        packed.op.list = list;
+        packed.op.d = whole_at;
+        lane_bench unpacked(3, active);
+        unpacked.op.list = list;
+        unpacked.op.a = whole_at;
+        const lane_bench before(3, active);
+        library->pack(each.bytes, each.parts)(packed.state, packed.op);
+        library->unpack(each.bytes, each.parts)(unpacked.state, unpacked.op);
+        for (uint32_t l = 0; l < warp_lanes; ++l)
+          for (uint32_t k = 0; k < each.parts; ++k) {
+            const uint32_t in_whole = whole_at + (l * each.parts + k) * each.bytes;
+            const uint32_t in_part = list[k] + l * each.bytes;
+            const bool runs = (active >> l & 1) != 0;
+            REQUIRE(std::memcmp(packed.registers + in_whole,
+                      before.registers + (runs ? in_part : in_whole), each.bytes)
+              == 0);
+            REQUIRE(std::memcmp(unpacked.registers + in_part,
+                      before.registers + (runs ? in_whole : in_part), each.bytes)
+              == 0);
+          }
+      }
+  CHECK((lanes().pack(1, 4) == nullptr));
+  CHECK((lanes().unpack(4, 4) == nullptr));
+  CHECK((lanes().pack(8, 2) == nullptr));
+}
+
+TEST_CASE("a shuffle of a full warp takes the value of the lane that the manual says") {
+  numbers random(11);
+  for (int round = 0; round < 200; ++round)
+    for (uint32_t mode = 0; mode < 4; ++mode)
+      for (const lane_library* library : {&lanes_portable::library, &lanes()}) {
+        lane_bench bench(static_cast<uint64_t>(round) + 1, all_lanes);
+        auto* const by = reinterpret_cast<uint32_t*>(bench.registers + bench.op.b);
+        auto* const shape = reinterpret_cast<uint32_t*>(bench.registers + bench.op.c);
+        // From one number for all lanes to one for each, and segments of all sizes and of none.
+        for (uint32_t l = 0; l < warp_lanes; ++l)
+          if (l == 0 || round % 3 == 0) {
+            by[l] = static_cast<uint32_t>(random.next() >> 20) % (round % 2 == 0 ? 40 : 6);
+            shape[l] = round % 4 == 1 ? (mode == 0 ? 0U : 31U)
+                                      : static_cast<uint32_t>(random.next() >> 20) & 0x1f1f;
+          } else {
+            by[l] = by[0];
+            shape[l] = shape[0];
+          }
+        bench.op.d = round % 2 == 0 ? bench.op.a : 4 * 256;
+        lane_bench expected = bench;
+        uint32_t inside = 0;
+        for (uint32_t l = 0; l < warp_lanes; ++l) {
+          const uint32_t mask = shape[l] >> 8;
+          const auto lane = static_cast<int>(l);
+          const auto offset = static_cast<int>(by[l] & 31);
+          const auto last = static_cast<int>((l & mask) | (shape[l] & 31 & ~mask));
+          const int from = mode == 0 ? lane - offset
+            : mode == 1              ? lane + offset
+            : mode == 2              ? lane ^ offset
+                                     : static_cast<int>((l & mask) | (by[l] & 31 & ~mask));
+          const bool reaches = mode == 0 ? from >= last : from <= last;
+          inside |= reaches ? 1U << l : 0U;
+          std::memcpy(expected.registers + expected.op.d + 4 * l,
+            bench.registers + bench.op.a + 4 * (reaches ? from % 32 : lane), 4);
+        }
+        expected.predicates[expected.op.p] = inside;
+        library->shuffle_all[mode](bench.state, bench.op);
+        CAPTURE(mode);
+        CAPTURE(round);
+        REQUIRE(std::memcmp(bench.registers, expected.registers, sizeof bench.registers) == 0);
+        REQUIRE(std::memcmp(bench.predicates, expected.predicates, sizeof bench.predicates) == 0);
+      }
+}
+
 TEST_CASE("words that meet and banks that they meet in are counted as one would by hand") {
   numbers random(7);
   for (int round = 0; round < 200; ++round) {
