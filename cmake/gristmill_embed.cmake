@@ -9,4 +9,6 @@ function(gristmill_embed target function base)
     COMMAND ${CMAKE_COMMAND} "-DOUT=${out}" "-DFUNCTION=${function}" "-DBASE=${base}" "-DFILES=${ARGN}" -P ${script}
     DEPENDS ${paths} ${script} VERBATIM)
   target_sources(${target} PRIVATE ${out})
+  # All embedded files use the same names.
+  set_source_files_properties(${out} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
