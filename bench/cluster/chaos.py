@@ -141,8 +141,9 @@ class chaos:
             node = self.one.nodes[name]
             if now is not None and (now < when or what == "leave" and node.runs()):
                 continue
-            if what == "leave" and node.wait(150) != 0:
-                self.say("%s did not leave in peace: %s" % (name, node.last_words()))
+            # One that has not come so far as to wait for signals is ended by them.
+            if what == "leave" and (code := node.wait(150)) not in (0, -signal.SIGTERM):
+                self.say("%s did not leave in peace (%s): %s" % (name, code, node.last_words()))
             if what in ("kill", "leave"):
                 if self.one.coordinator.runs():
                     node.start(node.child.args)

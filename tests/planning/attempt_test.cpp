@@ -204,6 +204,26 @@ TEST_CASE_FIXTURE(worker_fixture, "a taken key is proposed anew, with what is ta
   CHECK(said<compile_request>().candidate.key == "k2");
 }
 
+TEST_CASE_FIXTURE(
+  worker_fixture, "the history of a problem is held until a candidate is chosen, and no longer") {
+  auto work = make_work();
+  work.history.resize(3);
+  mind = attempt{"worker-1", limits};
+  step(work);
+  step(proposed());
+  step(claimed(false, {"k1"}));
+  CHECK(said<propose_request>().work.history.size() == 3);
+  step(proposed("k2"));
+  step(claimed());
+  CHECK(mind.work().history.capacity() == 0);
+  mind = attempt{"worker-1", limits};
+  step(work);
+  proposal none;
+  none.kind = proposal_kind::exhausted;
+  step(answered<proposal>{id(), none});
+  CHECK(mind.work().history.capacity() == 0);
+}
+
 TEST_CASE_FIXTURE(worker_fixture, "a proposer that only names taken keys ends the attempt") {
   reach(attempt_state::claiming);
   for (uint32_t i = 1; i < limits.claims_max; ++i) {
