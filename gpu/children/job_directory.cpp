@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t small_file_bytes = 4096;
+constexpr uint64_t command_line_bytes = uint64_t{4} << 20;
 
 failure system_failure(const std::string& path) {
   return {errc::io_failed, fmt::format("{}: {}", path, std::strerror(errno))};
@@ -78,6 +80,25 @@ void remove_folder(const std::string& path) {
   fs::remove_all(path, ignored);
 }
 
+/// Kills the members of a group that has lost its leader, as far as their command line names the
+/// folder. bubblewrap leaves one behind when it is killed before its first process has asked to die
+/// with it; that one waits for ever.
+void kill_stragglers(const std::string& folder, pid_t group) {
+  std::error_code error;
+  fs::directory_iterator entries("/proc", error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const auto name = entries->path().filename().string();
+    if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); }))
+      continue;
+    const auto process = static_cast<pid_t>(std::atoi(name.c_str()));
+    if (process <= 1 || getpgid(process) != group)
+      continue;
+    const auto words = read_whole_file("/proc/" + name + "/cmdline", command_line_bytes);
+    if (words && words->find(folder) != std::string::npos)
+      kill(process, SIGKILL);
+  }
+}
+
 /// Kills the group that the folder names, if it is still the one that was written down.
 void kill_group_of(const std::string& folder) {
   auto text = read_whole_file(folder + "/pgid", small_file_bytes);
@@ -88,8 +109,11 @@ void kill_group_of(const std::string& folder) {
   std::string started, boot;
   if (!(fields >> group >> started >> boot) || group <= 1 || boot != boot_id())
     return;
-  if (started == start_time(static_cast<pid_t>(group)))
+  const auto leader = start_time(static_cast<pid_t>(group));
+  if (started == leader)
     kill(static_cast<pid_t>(-group), SIGKILL);
+  else if (leader.empty())
+    kill_stragglers(folder, static_cast<pid_t>(group));
 }
 
 } // namespace

@@ -44,7 +44,8 @@ private:
 result<void> write_group_file(const std::string& job_folder, pid_t group);
 
 /// Kills what a dead incarnation of the main process left behind and removes its job directories.
-/// A folder whose group file does not fit a living process is only removed. Answers how many
+/// Of a group whose leader is gone, those that name the folder in their command line are killed.
+/// A folder whose group file fits no living process is only removed. Answers how many
 /// folders there were; a missing jobs folder has none.
 result<size_t> reap_job_directories(const std::string& jobs_folder);
 

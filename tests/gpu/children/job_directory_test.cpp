@@ -14,14 +14,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A process in a group of its own that waits for ever.
-pid_t start_waiting() {
+/// A process that waits for ever, in that group or in one of its own, with that word on its command
+/// line.
+pid_t start_waiting(pid_t group = 0, std::string word = "nothing") {
   const auto program = fake_child_program();
   std::string mode = "helper", none = "none";
-  char* argv[] = {const_cast<char*>(program.c_str()), mode.data(), none.data(), nullptr};
+  char* argv[] = {
+    const_cast<char*>(program.c_str()), mode.data(), none.data(), word.data(), nullptr};
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setpgroup(&attributes, group);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
   REQUIRE(posix_spawn(&pid, program.c_str(), nullptr, &attributes, argv, environ) == 0);
@@ -79,6 +81,25 @@ TEST_CASE_FIXTURE(
   CHECK(dies_within(left, 2s));
   waitpid(left, nullptr, 0);
   CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE_FIXTURE(child_fixture,
+  "of a group without a leader, reaping kills what names the folder and spares the rest") {
+  auto made = job_directory::create(jobs_folder + "/old", "left");
+  REQUIRE(made);
+  const auto path = made->keep();
+  const pid_t leader = start_waiting();
+  const pid_t ours = start_waiting(leader, path + "/job.json");
+  const pid_t other = start_waiting(leader, "elsewhere");
+  REQUIRE(write_group_file(path, leader));
+  kill(leader, SIGKILL);
+  waitpid(leader, nullptr, 0);
+  CHECK(reap_job_directories(jobs_folder + "/old").value() == 1);
+  CHECK(dies_within(ours, 2s));
+  waitpid(ours, nullptr, 0);
+  CHECK_FALSE(is_dead(other));
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
 }
 
 TEST_CASE_FIXTURE(
