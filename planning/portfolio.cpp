@@ -286,19 +286,35 @@ void portfolio::move_worker(problem& to, const std::string& worker, planner_deci
   memory = {to.name, {}};
 }
 
+namespace {
+
+/// Whether `holds` is true of a key that is tried right now, or that waits to be tried.
+template <class Flights, class Problem, class Holds>
+bool any_in_flight(const Flights& flights, const std::string& language, const Problem& p,
+  const attempt_id* except, Holds holds) {
+  // Flights of a problem stand together.
+  for (auto it = flights.lower_bound({p.name, language, 0});
+       it != flights.end() && it->first.problem == p.name; ++it)
+    if (!it->second.key.empty() && (except == nullptr || it->first != *except)
+      && holds(it->second.key))
+      return true;
+  // A candidate that waits for its second try belongs to nobody else.
+  for (const auto& [kind, candidate] : p.retries)
+    if (holds(key_of(candidate)))
+      return true;
+  return std::any_of(p.planted.begin(), p.planted.end(),
+    [&](const auto& candidate) { return holds(key_of(candidate)); });
+}
+
+} // namespace
+
 std::vector<std::string> portfolio::keys_in_flight(
   const problem& p, const attempt_id* except) const {
   std::set<std::string> keys;
-  // Flights of a problem stand together.
-  for (auto it = flights_.lower_bound({p.name, config_.language, 0});
-       it != flights_.end() && it->first.problem == p.name; ++it)
-    if (!it->second.key.empty() && (except == nullptr || it->first != *except))
-      keys.insert(it->second.key);
-  // A candidate that waits for its second try belongs to nobody else.
-  for (const auto& [kind, candidate] : p.retries)
-    keys.insert(key_of(candidate));
-  for (const auto& candidate : p.planted)
-    keys.insert(key_of(candidate));
+  any_in_flight(flights_, config_.language, p, except, [&](const std::string& key) {
+    keys.insert(key);
+    return false;
+  });
   return {keys.begin(), keys.end()};
 }
 
@@ -308,14 +324,16 @@ claim_reply portfolio::claim(const claim_request& request) {
   if (it == flights_.end())
     return out;
   const auto& p = problems_.at(request.attempt.problem);
-  auto others = keys_in_flight(p, &request.attempt);
-  bool taken = p.known.contains(request.key)
-    || std::find(others.begin(), others.end(), request.key) != others.end();
+  // Of thousands in flight nothing is copied as long as the key is free.
+  const bool taken = p.known.contains(request.key)
+    || any_in_flight(flights_, config_.language, p, &request.attempt,
+      [&](const std::string& key) { return key == request.key; });
   if (!request.key.empty() && !taken) {
     it->second.key = request.key;
     out.granted = true;
     return out;
   }
+  const auto others = keys_in_flight(p, &request.attempt);
   std::set<std::string> all(others.begin(), others.end());
   all.insert(p.known.begin(), p.known.end());
   out.taken.assign(all.begin(), all.end());
