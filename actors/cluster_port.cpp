@@ -53,45 +53,23 @@ void configure_cluster(caf::actor_system_config& config, const cluster_transport
   load_middleman(config, transport.heartbeat, transport.node_timeout, transport.tls);
 }
 
-namespace {
-
-gate_settings gate_of(
-  caf::actor_system& system, const cluster_middleman& middleman, const cluster_address& address) {
+result<uint16_t> cluster_listen(caf::actor_system& system, const cluster_door_actor& door,
+  const cluster_address& address, std::optional<listening_socket> taken) {
+  auto* middleman = cluster_middleman::of(system);
+  assert(middleman);
   gate_settings settings;
   settings.address = address;
-  settings.tls = middleman.tls();
+  settings.tls = middleman->tls();
   settings.ours = identity_of(system);
-  return settings;
-}
-
-result<uint16_t> publish(caf::actor_system& system, cluster_middleman& middleman,
-  const cluster_door_actor& door, result<std::unique_ptr<cluster_gate>> gate) {
+  auto gate = cluster_gate::open(std::move(settings), std::move(taken));
   if (!gate)
     return pass(gate);
   const auto port = (*gate)->port();
-  auto published = middleman.publish(
+  auto published = middleman->publish(
     caf::actor_cast<caf::strong_actor_ptr>(door), system.message_types(door), std::move(*gate));
   if (!published)
     return pass(published);
   return port;
-}
-
-} // namespace
-
-result<uint16_t> cluster_listen(
-  caf::actor_system& system, const cluster_door_actor& door, const cluster_address& address) {
-  auto* middleman = cluster_middleman::of(system);
-  assert(middleman);
-  return publish(
-    system, *middleman, door, cluster_gate::open(gate_of(system, *middleman, address)));
-}
-
-result<uint16_t> cluster_listen(caf::actor_system& system, const cluster_door_actor& door,
-  const cluster_address& address, listening_socket port) {
-  auto* middleman = cluster_middleman::of(system);
-  assert(middleman);
-  return publish(system, *middleman, door,
-    cluster_gate::open(gate_of(system, *middleman, address), std::move(port)));
 }
 
 void cluster_stop_listening(caf::actor_system& system) {

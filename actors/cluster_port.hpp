@@ -4,6 +4,7 @@
 #include "actors/transport/listening_socket.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,15 +41,11 @@ void configure_cluster(caf::actor_system_config& config, const cluster_transport
 
 /// Opens the one port of a coordinator, and publishes `door` there (the hub:
 /// `caf::actor_cast<cluster_door_actor>(hub)`). Answers the port that was taken. A second call on
-/// the same system replaces the first. Errors: `invalid_input` (address in use, not ours, TLS
-/// files), `io_failed`.
-result<uint16_t> cluster_listen(
-  caf::actor_system& system, const cluster_door_actor& door, const cluster_address& address);
-
-/// The same on a port that was taken before, at `address`: for whoever has to know that it is free
-/// long before there is a door.
+/// the same system replaces the first. `taken` is a port that was taken at `address` before, for
+/// whoever has to know that it is free long before there is a door. Errors: `invalid_input`
+/// (address in use, not ours, TLS files), `io_failed`.
 result<uint16_t> cluster_listen(caf::actor_system& system, const cluster_door_actor& door,
-  const cluster_address& address, listening_socket port);
+  const cluster_address& address, std::optional<listening_socket> taken = std::nullopt);
 
 /// Closes the port of `cluster_listen`; connections that exist live on. Nothing without one.
 void cluster_stop_listening(caf::actor_system& system);

@@ -8,6 +8,10 @@ namespace gristmill {
 
 namespace {
 
+/// Between two questions whether a device is quiet: one that is answered at once must not be asked
+/// without a pause.
+constexpr std::chrono::seconds ask_again_after{1};
+
 struct ending {
   /// The words of `lease_command::reason`.
   std::string reason;
@@ -60,6 +64,8 @@ gpu_actor::behavior_type gpu_executor::make_behavior() {
     [this](const tick& due) {
       if (due.generation == session_tick_)
         on_timer();
+      else if (due.generation == come_up_tick_)
+        come_up();
       else
         end_look(due.generation, {probe_outcome::could_not, "no answer in time"});
     },
@@ -72,8 +78,10 @@ void gpu_executor::come_up() {
   seam::ask(this, settings_.child_front, device_quiet_query{settings_.name})
     .then([this](const device_quiet&) { broker_.up(); },
       [this](const caf::error& why) {
+        // A front on another machine does not wait without end, as ours does.
         if (from_error(system(), why).code == errc::timed_out)
-          come_up(); // A front on another machine does not wait without end, as ours does.
+          seam::tell_later(
+            this, ask_again_after, gpu_actor{this}, tick{come_up_tick_ = ++generation_});
         else
           broker_.down("whether a child is left cannot be told: " + seam::show(system(), why));
       });

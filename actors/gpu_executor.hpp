@@ -172,6 +172,8 @@ private:
   uint64_t generation_ = 0;
   /// Generation of the tick that wakes the session.
   uint64_t session_tick_ = 0;
+  /// 0 but while the device is not quiet yet.
+  uint64_t come_up_tick_ = 0;
   std::optional<look> look_;
 };
 

@@ -112,7 +112,7 @@ void worker::step_by_replaceable(const Handle& whom, const Request& request, con
         happened(answered<Reply>{id, reply});
       },
       [this, id, during, request, &whom, asked = whom](const caf::error& error) {
-        if (!found_nobody(error) || mind_.state() != during || mind_.id() != id)
+        if (!found_nobody(error) || mind_.state() != during || mind_.work().id != id)
           failed(id, during, error);
         else if (whom != asked)
           carry_out(request); // The successor came first.
@@ -162,7 +162,7 @@ void worker::carry_out(const compile_request& command) {
 void worker::carry_out(const lease_request& command) {
   seam::ask(this, config_.lease, command)
     .then([](const lease_ticket&) { /* The grant comes by itself. */ },
-      [this, id = mind_.id(), during = mind_.state()](
+      [this, id = mind_.work().id, during = mind_.state()](
         const caf::error& error) { failed(id, during, error); });
 }
 
@@ -191,7 +191,7 @@ void worker::carry_out(const refused_request& command) {
 }
 
 void worker::carry_out(const prepare_request& command) {
-  step_by_replaceable<prepared_problem>(config_.oracle, command, mind_.id());
+  step_by_replaceable<prepared_problem>(config_.oracle, command, mind_.work().id);
 }
 
 void worker::carry_out(const draw_over& command) {

@@ -1,8 +1,6 @@
 #include "cli/integrity_bench.hpp"
 
-#include "actors/candidate.hpp"
 #include "actors/child_job.hpp"
-#include "actors/compile_jobs.hpp"
 #include "actors/prepare_jobs.hpp"
 #include "actors/run_jobs.hpp"
 #include "actors/verdict_evidence.hpp"
@@ -11,10 +9,8 @@
 #include "protocol/json_document.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <fstream>
-#include <future>
 #include <thread>
 
 namespace gristmill {
@@ -22,11 +18,9 @@ namespace gristmill {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 /// So many sets of inputs show an answer that was kept or guessed.
 constexpr uint32_t sets = 3;
-constexpr auto child_deadline = 5min;
 
 std::string workload_line(
   const corpus_problem& of, const corpus_workload& work, size_t index, const definition& def) {
@@ -77,86 +71,52 @@ result<std::unique_ptr<integrity_bench>> integrity_bench::open(const hack_catalo
       return pass(small);
     setup->context.problems[each.name] = std::move(*small);
   }
-  const auto now =
-    std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-  if (auto made = open_run_directory(*setup, now); !made)
-    return pass(made);
   setup->context.rounds = sets;
   setup->context.promote = true;
   std::unique_ptr<integrity_bench> out(new integrity_bench);
   out->folder_ = folder;
-  out->device_ = setup->devices.front().what == device_group::kind::cuda
-    ? gpus
-    : "mock:" + setup->context.device_model;
-  out->compiler_ = setup->compiler;
-  out->context_ = std::make_shared<const run_context>(std::move(setup->context));
-  child_loop_limits limits;
-  limits.program_folder = out->context_->programs.string();
-  limits.parallel = parallel_children(std::max(1u, std::thread::hardware_concurrency()));
-  out->children_ = std::make_unique<child_loop>(std::move(limits));
+  auto bench = candidate_bench::open(
+    std::move(*setup), gpus, parallel_children(std::max(1u, std::thread::hardware_concurrency())));
+  if (!bench)
+    return pass(bench);
+  out->bench_ = std::move(*bench);
   if (auto done = out->prepare(); !done)
     return pass(done);
   return out;
 }
 
 integrity_bench::~integrity_bench() {
-  if (children_)
-    children_->stop();
+  bench_.reset();
   std::error_code error; // What stays behind lies in the folder of temporary files.
   fs::remove_all(folder_, error);
 }
 
 std::string integrity_bench::circumstances() const {
-  return device_ + ", " + compiler_.version;
-}
-
-child_result integrity_bench::wait_for(const child_request& request) {
-  std::promise<child_result> promise;
-  auto answer = promise.get_future();
-  auto sent =
-    children_->submit(request, [&](child_result ended) { promise.set_value(std::move(ended)); });
-  if (sent)
-    return answer.get();
-  child_result out;
-  out.id = request.id;
-  out.end = child_end::could_not_start;
-  out.log = sent.error().what;
-  return out;
+  return bench_->device() + ", " + bench_->compiler().version;
 }
 
 result<void> integrity_bench::prepare() {
-  for (const auto& [name, target] : context_->problems)
+  for (const auto& [name, target] : context().problems)
     if (auto done = prepare(name); !done)
       return fail(done.error().code, name + ": " + done.error().what);
   return {};
 }
 
 result<void> integrity_bench::prepare(const std::string& problem_name) {
-  const auto& target = context_->problems.find(problem_name)->second;
-  if (auto made = make_data_folders(*context_, target); !made)
+  const auto& target = context().problems.find(problem_name)->second;
+  if (auto made = make_data_folders(context(), target); !made)
     return made;
-  auto work = build_prepare_job(*context_, target);
+  auto work = build_prepare_job(context(), target);
   if (!work)
     return pass(work);
-  job what;
-  what.kind = job_kind::prepare;
-  what.prepare = std::move(*work);
-  auto child = make_child_job(
-    *context_, child_profile::oracle, "gristmill-oracle", std::move(what), child_deadline);
-  if (!child)
-    return pass(child);
-  const auto ended = wait_for(child->request);
-  auto prepared =
-    finish_prepare(*context_, target, ended, child->request.nonce, child->folder.path());
+  auto prepared = bench_->prepare(target, std::move(*work));
   if (!prepared)
     return pass(prepared);
-  if (prepared->status != verdict_status::passed)
-    return fail(errc::child_failed, prepared->reason);
   for (const auto& w : prepared->workloads) {
     workload_yardstick bounds;
     bounds.uuid = w.uuid;
     bounds.floor_ns = w.floor_ns;
-    bounds.physical_ns = physical_floor_of(*context_, problem_name, w.uuid);
+    bounds.physical_ns = physical_floor_of(context(), problem_name, w.uuid);
     yardsticks_[problem_name].push_back(bounds);
   }
   return {};
@@ -164,29 +124,29 @@ result<void> integrity_bench::prepare(const std::string& problem_name) {
 
 result<std::string> integrity_bench::draw_for(
   const candidate_ref& candidate, const std::string& problem_name) {
-  auto resolved = resolve_candidate(*context_, problem_name, candidate);
+  auto resolved = resolve_candidate(context(), problem_name, candidate);
   if (!resolved)
     return pass(resolved);
   std::lock_guard guard(drawing_);
   const auto of = problem_name + "/" + resolved->parsed.domain.text();
   if (auto known = draws_.find(of); known != draws_.end())
     return known->second;
-  const auto& target = context_->problems.find(problem_name)->second;
+  const auto& target = context().problems.find(problem_name)->second;
   const auto draw = fmt::format("integrity/{}", draws_.size());
-  if (auto made = make_data_folders(*context_, target, draw); !made)
+  if (auto made = make_data_folders(context(), target, draw); !made)
     return pass(made);
-  auto work = build_draw_job(*context_, target, draw, candidate);
+  auto work = build_draw_job(context(), target, draw, candidate);
   if (!work)
     return pass(work);
   job what;
   what.kind = job_kind::prepare;
   what.prepare = std::move(*work);
   auto child = make_child_job(
-    *context_, child_profile::oracle, "gristmill-oracle", std::move(what), child_deadline);
+    context(), child_profile::oracle, "gristmill-oracle", std::move(what), bench_child_deadline);
   if (!child)
     return pass(child);
-  const auto ended = wait_for(child->request);
-  auto drawn = finish_draw(*context_, target, draw, candidate, ended, child->request.nonce);
+  const auto ended = bench_->wait_for(child->request);
+  auto drawn = finish_draw(context(), target, draw, candidate, ended, child->request.nonce);
   if (!drawn)
     return pass(drawn);
   if (drawn->status != verdict_status::passed)
@@ -199,43 +159,20 @@ result<compiled_candidate> integrity_bench::compile(
   const std::string& problem_name, const candidate_ref& of) {
   compiled_candidate refused;
   refused.candidate = of.hash;
-  auto resolved = resolve_candidate(*context_, problem_name, of);
+  auto resolved = resolve_candidate(context(), problem_name, of);
   if (!resolved) {
     if (resolved.error().code == errc::io_failed || resolved.error().code == errc::not_found)
       return pass(resolved);
     refused.log = resolved.error().what;
     return refused;
   }
-  job what;
-  what.kind = job_kind::compile;
-  what.compile = build_compile_job(*context_, *resolved, compiler_, resolved->units);
-  auto child = make_child_job(
-    *context_, child_profile::compiler, "gristmill-compiler", std::move(what), child_deadline);
-  if (!child)
-    return pass(child);
-  if (auto written = child->folder.write("candidate.cu", resolved->source); !written)
-    return pass(written);
-  const auto ended = wait_for(child->request);
-  if (ended.end != child_end::done)
-    return fail(errc::child_failed, describe_end("compiler", ended));
-  std::lock_guard guard(stores_);
-  auto made = read_compile_result(*context_, ended, child->request.nonce, child->folder.path());
-  if (!made)
-    return pass(made);
-  std::vector<cached_unit> units;
-  for (const auto& unit : resolved->units) {
-    auto found = made->find(unit.key);
-    if (found == made->end())
-      return fail(errc::child_failed, "the compiler gave no answer for unit '" + unit.key + "'");
-    units.push_back(found->second);
-  }
-  return assemble(of.hash, units, false);
+  return bench_->compile(*resolved, of.hash);
 }
 
 result<evidence> integrity_bench::measure(const attempt_id& attempt, const candidate_ref& of,
   const compiled_candidate& compiled, const std::string& draw) {
   std::unique_lock device_turn(device_in_use_, std::defer_lock);
-  if (context_->measured)
+  if (context().measured)
     device_turn.lock();
   measure_request asked;
   asked.attempt = attempt;
@@ -244,20 +181,20 @@ result<evidence> integrity_bench::measure(const attempt_id& attempt, const candi
   asked.purpose = draw.empty() ? measure_purpose::screen : measure_purpose::promotion;
   asked.draw = draw;
   {
-    std::lock_guard guard(stores_);
+    const auto guard = bench_->lock_stores();
     asked.under.token = ++token_;
   }
-  auto child = make_runner_child(*context_, asked, device_, child_deadline);
+  auto child = make_runner_child(context(), asked, bench_->device(), bench_child_deadline);
   if (!child)
     return pass(child);
-  const auto ended = wait_for(child->request);
+  const auto ended = bench_->wait_for(child->request);
   judge_request given;
   given.attempt = attempt;
   given.kind = attempt_kind::planted;
   given.candidate = of;
   given.purpose = asked.purpose;
   given.draw = draw;
-  given.measured = read_run_result(*context_, asked, child->request.nonce, ended);
+  given.measured = read_run_result(context(), asked, child->request.nonce, ended);
   if (device_turn.owns_lock())
     device_turn.unlock();
   if (!given.measured.failure_text.empty())
@@ -266,7 +203,7 @@ result<evidence> integrity_bench::measure(const attempt_id& attempt, const candi
   // As a worker does: what the checks of the code found belongs to what the verdict rests on.
   given.measured.findings.insert(
     given.measured.findings.end(), compiled.findings.begin(), compiled.findings.end());
-  auto to_judge = build_judge_job(*context_, given);
+  auto to_judge = build_judge_job(context(), given);
   if (!to_judge)
     return pass(to_judge);
   evaluation judged;
@@ -275,17 +212,17 @@ result<evidence> integrity_bench::measure(const attempt_id& attempt, const candi
     other.kind = job_kind::judge;
     other.judge = std::move(*to_judge);
     auto judge = make_child_job(
-      *context_, child_profile::judge, "gristmill-judge", std::move(other), child_deadline);
+      context(), child_profile::judge, "gristmill-judge", std::move(other), bench_child_deadline);
     if (!judge)
       return pass(judge);
-    auto read = read_judge_result(wait_for(judge->request), judge->request.nonce);
+    auto read = read_judge_result(bench_->wait_for(judge->request), judge->request.nonce);
     if (!read)
       return pass(read);
     judged = std::move(*read);
   }
   auto out =
-    evidence_of(*context_, given, judged, yardsticks_.at(attempt.problem), attempt.ordinal, 0);
-  out.toolchain = compiler_.version;
+    evidence_of(context(), given, judged, yardsticks_.at(attempt.problem), attempt.ordinal, 0);
+  out.toolchain = bench_->compiler().version;
   out.measured.output_folder.clear();
   return out;
 }
@@ -295,10 +232,10 @@ bench_outcome integrity_bench::run(const corpus_candidate& what) {
   attempt_id attempt{what.problem, "cuda", 0};
   candidate_ref candidate;
   {
-    std::lock_guard guard(stores_);
+    const auto guard = bench_->lock_stores();
     attempt.ordinal = ++ordinals_[what.problem];
     auto stored = store_candidate(
-      *context_->blobs, what.source, what.plan_text, "corpus/" + what.name, "", "of the corpus");
+      *context().blobs, what.source, what.plan_text, "corpus/" + what.name, "", "of the corpus");
     if (!stored) {
       out.trouble = stored.error().what;
       return out;

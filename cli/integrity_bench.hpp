@@ -1,9 +1,7 @@
 #pragma once
 
-#include "actors/run_context.hpp"
+#include "cli/candidate_bench.hpp"
 #include "cli/integrity_catalogue.hpp"
-#include "gpu/children/child_loop.hpp"
-#include "gpu/toolchain/device_compiler.hpp"
 #include "messages/evidence.hpp"
 #include "scoring/verdict.hpp"
 
@@ -55,18 +53,14 @@ private:
   result<compiled_candidate> compile(const std::string& problem_name, const candidate_ref& of);
   result<evidence> measure(const attempt_id& attempt, const candidate_ref& of,
     const compiled_candidate& compiled, const std::string& draw);
-  child_result wait_for(const child_request& request);
+  const run_context& context() const { return bench_->context(); }
 
   std::filesystem::path folder_;
-  run_context_ptr context_;
-  device_compiler compiler_;
-  std::string device_;
-  std::unique_ptr<child_loop> children_;
+  std::unique_ptr<candidate_bench> bench_;
   /// Floors of the workloads, by problem.
   std::map<std::string, std::vector<workload_yardstick>> yardsticks_;
   std::map<std::string, uint32_t> ordinals_;
   std::map<std::string, std::string> draws_;
-  std::mutex stores_;
   std::mutex drawing_;
   /// A real device runs one at a time; a modelled one cares not.
   std::mutex device_in_use_;

@@ -31,16 +31,16 @@ struct rescored {
   std::vector<std::string> changes;
 };
 
-using names = std::set<std::string>;
+using rule_names = std::set<std::string>;
 
-names names_of(const std::vector<finding>& findings) {
-  names out;
+rule_names names_of(const std::vector<finding>& findings) {
+  rule_names out;
   for (const auto& f : findings)
     out.insert(f.workload.empty() ? f.rule : f.rule + " on " + f.workload);
   return out;
 }
 
-void compare(std::vector<std::string>& changes, const names& was, const names& now,
+void compare(std::vector<std::string>& changes, const rule_names& was, const rule_names& now,
   const char* more, const char* less) {
   for (const auto& each : now)
     if (!was.contains(each))
@@ -60,11 +60,11 @@ rescored judge_again(const stored_verdict& was, const evidence& seen) {
   if (out.now.objective_ns != was.objective_ns)
     out.changes.push_back(
       fmt::format("objective {} -> {} ns", was.objective_ns, out.now.objective_ns));
-  names need_audit;
+  rule_names need_audit;
   for (const auto& w : out.now.workloads)
     if (w.needs_audit)
       need_audit.insert(w.uuid);
-  compare(out.changes, names(was.need_audit.begin(), was.need_audit.end()), need_audit,
+  compare(out.changes, rule_names(was.need_audit.begin(), was.need_audit.end()), need_audit,
     "now needs an audit:", "needs no audit any more:");
   compare(out.changes, names_of(was.findings), names_of(out.now.findings),
     "now found:", "not found any more:");

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "actors/run_context.hpp"
 #include "actors/run_history.hpp"
+#include "cli/candidate_bench.hpp"
 #include "cli/sanitizer_process.hpp"
-#include "gpu/children/child_loop.hpp"
-#include "gpu/toolchain/device_compiler.hpp"
 #include "journal/blob_store.hpp"
 #include "messages/evidence.hpp"
 #include "messages/sanitizer.hpp"
@@ -39,16 +37,15 @@ public:
     const std::filesystem::path& folder);
   sanitize_bench(const sanitize_bench&) = delete;
   sanitize_bench& operator=(const sanitize_bench&) = delete;
-  ~sanitize_bench();
 
   /// Compiles, draws and writes the job. Errors tell why this candidate cannot be called here.
   result<sanitize_target> prepare(const evidence& of);
 
   /// "mock:h200" or "cuda:0".
-  const std::string& device() const { return device_; }
+  const std::string& device() const { return bench_->device(); }
   /// "mock:h200" or "NVIDIA H200".
   const std::string& device_title() const { return title_; }
-  bool is_real() const { return context_->measured; }
+  bool is_real() const { return context().measured; }
 
 private:
   explicit sanitize_bench(const blob_store& run_blobs) : run_blobs_(run_blobs) {}
@@ -56,14 +53,11 @@ private:
   result<void> prepare_inputs(const std::string& problem_name);
   result<void> take_blobs(const candidate_ref& of);
   result<compiled_candidate> compile(const std::string& problem_name, const candidate_ref& of);
-  child_result wait_for(const child_request& request);
+  const run_context& context() const { return bench_->context(); }
 
   const blob_store& run_blobs_;
-  run_context_ptr context_;
-  device_compiler compiler_;
-  std::string device_;
+  std::unique_ptr<candidate_bench> bench_;
   std::string title_;
-  std::unique_ptr<child_loop> children_;
   /// Problems whose inputs are there.
   std::set<std::string> drawn_;
   uint64_t token_ = 0;

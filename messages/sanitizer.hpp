@@ -18,6 +18,12 @@ enum class sanitizer_tool : uint8_t {
   initcheck,
 };
 
+/// All tools, in the order in which they are run.
+const std::vector<sanitizer_tool>& sanitizer_tools();
+
+/// The names on the command line of compute-sanitizer, "memcheck" and so on; in records as well.
+std::string to_string(sanitizer_tool tool);
+
 /// How a look with one tool ended.
 enum class look_end : uint8_t {
   clean = 0,
@@ -25,6 +31,9 @@ enum class look_end : uint8_t {
   /// Nothing is known, and `sanitizer_look::why` says why. Never a pass.
   did_not_look,
 };
+
+/// In words: "did not look".
+std::string to_string(look_end end);
 
 /// Reports of one kind at one place.
 struct sanitizer_finding {

@@ -145,10 +145,8 @@ public:
   bool idle() const { return state_ == attempt_state::idle; }
   /// Nothing while idle.
   std::optional<std::chrono::nanoseconds> next_deadline() const;
-  /// The attempt in work, or the last one.
-  const attempt_id& id() const { return work_.id; }
-  /// What is still known of it: the history of the problem only until a candidate is chosen, for
-  /// hundreds of workers would hold a copy each.
+  /// The attempt in work, or the last one; the history of its problem only until a candidate is
+  /// chosen, for hundreds of workers would hold a copy each.
   const assignment& work() const { return work_; }
 
 private:

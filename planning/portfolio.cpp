@@ -286,15 +286,11 @@ void portfolio::move_worker(problem& to, const std::string& worker, planner_deci
   memory = {to.name, {}};
 }
 
-namespace {
-
-/// Whether `holds` is true of a key that is tried right now, or that waits to be tried.
-template <class Flights, class Problem, class Holds>
-bool any_in_flight(const Flights& flights, const std::string& language, const Problem& p,
-  const attempt_id* except, Holds holds) {
+template <class Holds>
+bool portfolio::any_in_flight(const problem& p, const attempt_id* except, Holds holds) const {
   // Flights of a problem stand together.
-  for (auto it = flights.lower_bound({p.name, language, 0});
-       it != flights.end() && it->first.problem == p.name; ++it)
+  for (auto it = flights_.lower_bound({p.name, config_.language, 0});
+       it != flights_.end() && it->first.problem == p.name; ++it)
     if (!it->second.key.empty() && (except == nullptr || it->first != *except)
       && holds(it->second.key))
       return true;
@@ -306,12 +302,10 @@ bool any_in_flight(const Flights& flights, const std::string& language, const Pr
     [&](const auto& candidate) { return holds(key_of(candidate)); });
 }
 
-} // namespace
-
 std::vector<std::string> portfolio::keys_in_flight(
   const problem& p, const attempt_id* except) const {
   std::set<std::string> keys;
-  any_in_flight(flights_, config_.language, p, except, [&](const std::string& key) {
+  any_in_flight(p, except, [&](const std::string& key) {
     keys.insert(key);
     return false;
   });
@@ -326,8 +320,8 @@ claim_reply portfolio::claim(const claim_request& request) {
   const auto& p = problems_.at(request.attempt.problem);
   // Of thousands in flight nothing is copied as long as the key is free.
   const bool taken = p.known.contains(request.key)
-    || any_in_flight(flights_, config_.language, p, &request.attempt,
-      [&](const std::string& key) { return key == request.key; });
+    || any_in_flight(
+      p, &request.attempt, [&](const std::string& key) { return key == request.key; });
   if (!request.key.empty() && !taken) {
     it->second.key = request.key;
     out.granted = true;

@@ -346,6 +346,9 @@ private:
   /// The same, where the answer is known.
   flight flight_of(problem& p, attempt_kind kind, const std::string& candidate);
   planner_decision assign(problem& p, const std::string& worker, flight f);
+  /// Whether `holds` is true of a key that is tried right now, or that waits to be tried.
+  template <class Holds>
+  bool any_in_flight(const problem& p, const attempt_id* except, Holds holds) const;
   std::vector<std::string> keys_in_flight(const problem& p, const attempt_id* except) const;
   flight take_flight(problem& p, const attempt_id& id);
   void on_judged(problem& p, const flight& f, const attempt_summary& summary, planner_note& note);

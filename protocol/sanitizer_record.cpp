@@ -13,7 +13,13 @@ constexpr std::string_view calls_schema = "gristmill.sanitized-calls/1";
 constexpr size_t text_bytes = 4096;
 constexpr size_t list_max = 4096;
 
-const std::vector<std::string> tool_names{"memcheck", "racecheck", "synccheck", "initcheck"};
+std::vector<std::string> tool_names() {
+  std::vector<std::string> out;
+  for (const auto each : sanitizer_tools())
+    out.push_back(to_string(each));
+  return out;
+}
+
 const std::vector<std::string> end_names{"clean", "found", "did_not_look"};
 
 ordered_json write(const std::vector<sanitizer_finding>& all) {
@@ -60,7 +66,7 @@ std::string line_of(const ordered_json& value) {
 
 sanitizer_look read_look(strict_object& from) {
   sanitizer_look out;
-  out.tool = static_cast<sanitizer_tool>(from.choice("tool", tool_names));
+  out.tool = sanitizer_tools().at(from.choice("tool", tool_names()));
   out.end = static_cast<look_end>(from.choice("end", end_names));
   out.why = from.text("why", text_bytes);
   out.findings = read_findings(from);
@@ -74,7 +80,7 @@ sanitizer_look read_look(strict_object& from) {
 std::string to_json(const sanitizer_record& what) {
   auto looks = ordered_json::array();
   for (const auto& look : what.looks)
-    looks.push_back({{"tool", tool_names.at(static_cast<size_t>(look.tool))},
+    looks.push_back({{"tool", to_string(look.tool)},
       {"end", end_names.at(static_cast<size_t>(look.end))}, {"why", look.why},
       {"findings", write(look.findings)}, {"left_out", look.left_out}, {"notes", look.notes}});
   return line_of({{"schema", record_schema}, {"attempt", what.attempt},

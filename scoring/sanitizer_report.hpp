@@ -9,13 +9,6 @@
 
 namespace gristmill {
 
-/// The names on the command line of compute-sanitizer, "memcheck" and so on.
-std::string to_string(sanitizer_tool tool);
-std::string to_string(look_end end);
-
-/// All tools, in the order in which they are run.
-const std::vector<sanitizer_tool>& sanitizer_tools();
-
 /// How the process that wrote a report ended, and what is known beside the report.
 struct sanitizer_circumstances {
   /// Why it was ended by us: "over the limit of 60 s". Empty when it ended by itself.

@@ -82,24 +82,18 @@ struct cluster_gate::guest {
 
 cluster_gate::cluster_gate(gate_settings settings) : settings_(std::move(settings)) {}
 
-result<std::unique_ptr<cluster_gate>> cluster_gate::open(gate_settings settings) {
-  std::unique_ptr<cluster_gate> gate{new cluster_gate(std::move(settings))};
-  if (auto fine = gate->check(); !fine)
-    return pass(fine);
-  auto port = listening_socket::at(gate->settings_.address);
-  if (!port)
-    return pass(port);
-  if (auto started = gate->start(std::move(*port)); !started)
-    return pass(started);
-  return gate;
-}
-
 result<std::unique_ptr<cluster_gate>> cluster_gate::open(
-  gate_settings settings, listening_socket port) {
+  gate_settings settings, std::optional<listening_socket> port) {
   std::unique_ptr<cluster_gate> gate{new cluster_gate(std::move(settings))};
   if (auto fine = gate->check(); !fine)
     return pass(fine);
-  if (auto started = gate->start(std::move(port)); !started)
+  if (!port) {
+    auto taken = listening_socket::at(gate->settings_.address);
+    if (!taken)
+      return pass(taken);
+    port = std::move(*taken);
+  }
+  if (auto started = gate->start(std::move(*port)); !started)
     return pass(started);
   return gate;
 }

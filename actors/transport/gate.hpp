@@ -50,11 +50,10 @@ struct arrival {
 /// at most every few seconds, and a changed TLS folder holds for the next connection.
 class cluster_gate {
 public:
-  /// Errors: `invalid_input` (address in use, not of this machine, name unknown, TLS folder),
-  /// `io_failed`.
-  static result<std::unique_ptr<cluster_gate>> open(gate_settings settings);
-  /// The same, on a port that was taken before, at `settings.address`.
-  static result<std::unique_ptr<cluster_gate>> open(gate_settings settings, listening_socket port);
+  /// `port` is one that was taken at `settings.address` before; else it is taken here. Errors:
+  /// `invalid_input` (address in use, not of this machine, name unknown, TLS folder), `io_failed`.
+  static result<std::unique_ptr<cluster_gate>> open(
+    gate_settings settings, std::optional<listening_socket> port = std::nullopt);
 
   ~cluster_gate();
   cluster_gate(const cluster_gate&) = delete;

@@ -23,7 +23,7 @@ struct opening {
   uint64_t instruction_limit = 1'000'000;
   /// Trace activities; of a real device.
   bool trace = false;
-  /// Assemble and watch with whatever libraries there are; of a real device.
+  /// Watch clocks and others on the device, with whatever library there is; of a real device.
   bool measure = false;
   /// Under compute-sanitizer, which wants to see plain allocations and nobody else who traces; of a
   /// real device, and without the two above.

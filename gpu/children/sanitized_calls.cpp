@@ -28,7 +28,6 @@ constexpr size_t example_max = 400;
 /// What of the interpreter stands for a tool.
 struct stand_in {
   sanitizer_tool tool;
-  std::string_view name;
   /// Looked for besides what every run sees.
   ptx::check_set checks;
   std::vector<fault_kind> kinds;
@@ -43,20 +42,19 @@ constexpr ptx::check_set set_of(std::initializer_list<ptx::check> all) {
 
 const std::vector<stand_in>& stand_ins() {
   static const std::vector<stand_in> all{
-    {sanitizer_tool::memcheck, "memcheck", 0,
+    {sanitizer_tool::memcheck, 0,
       {fault_kind::out_of_bounds, fault_kind::misaligned, fault_kind::write_to_read_only,
         fault_kind::tensor_memory}},
-    {sanitizer_tool::racecheck, "racecheck",
+    {sanitizer_tool::racecheck,
       set_of({ptx::check::shared_races, ptx::check::global_races, ptx::check::fences,
         ptx::check::wgmma}),
       {fault_kind::shared_race, fault_kind::global_race, fault_kind::missing_proxy_fence,
         fault_kind::missing_wgmma_fence, fault_kind::missing_wgmma_wait,
         fault_kind::missing_tensor_wait, fault_kind::missing_tensor_fence}},
-    {sanitizer_tool::synccheck, "synccheck", set_of({ptx::check::mbarriers}),
+    {sanitizer_tool::synccheck, set_of({ptx::check::mbarriers}),
       {fault_kind::barrier_divergence, fault_kind::bad_mask, fault_kind::deadlock,
         fault_kind::mbarrier_phase}},
-    {sanitizer_tool::initcheck, "initcheck",
-      set_of({ptx::check::uninitialised, ptx::check::outputs}),
+    {sanitizer_tool::initcheck, set_of({ptx::check::uninitialised, ptx::check::outputs}),
       {fault_kind::uninitialised, fault_kind::read_before_write}},
   };
   return all;
@@ -65,9 +63,9 @@ const std::vector<stand_in>& stand_ins() {
 result<const stand_in*> find_stand_in(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& each : stand_ins()) {
-    if (each.name == name)
+    known.push_back(to_string(each.tool));
+    if (known.back() == name)
       return &each;
-    known.emplace_back(each.name);
   }
   return fail(errc::invalid_input,
     fmt::format("{}: there is no such tool{}", excerpt(name), suggestion(name, known)));

@@ -1,6 +1,5 @@
 #include "gpu/cuda/cuda_facts.hpp"
 
-#include "gpu/cuda/assembler.hpp"
 #include "gpu/cuda/cupti_table.hpp"
 #include "gpu/cuda/device_properties.hpp"
 #include "gpu/cuda/driver_table.hpp"
@@ -14,16 +13,18 @@ namespace gristmill {
 
 namespace {
 
-result<std::string> nvrtc_version(const std::vector<std::string>& folders) {
-  auto library = cuda::find_library({"libnvrtc.so.13", "libnvrtc.so.12"}, folders);
+/// By the library's own function.
+result<std::string> version_by(const char* function, const std::vector<std::string>& names,
+  const std::vector<std::string>& folders) {
+  auto library = cuda::find_library(names, folders);
   if (!library)
     return pass(library);
-  auto ask = library->function<int(int*, int*)>("nvrtcVersion");
+  auto ask = library->function<int(int*, int*)>(function);
   if (!ask)
     return pass(ask);
   int major = 0, minor = 0;
   if ((*ask)(&major, &minor) != 0)
-    return fail(errc::unsupported, "nvrtcVersion fails");
+    return fail(errc::unsupported, fmt::format("{} fails", function));
   return fmt::format("{}.{}", major, minor);
 }
 
@@ -33,9 +34,10 @@ library_found told(std::string name, const result<std::string>& version) {
 
 std::vector<library_found> find_libraries(const std::vector<std::string>& library_folders) {
   std::vector<library_found> out;
-  out.push_back(told("nvrtc", nvrtc_version(library_folders)));
+  out.push_back(told(
+    "nvrtc", version_by("nvrtcVersion", {"libnvrtc.so.13", "libnvrtc.so.12"}, library_folders)));
   out.push_back(told("nvjitlink",
-    cuda::assembler::load(library_folders).map([](const auto& one) { return one.title(); })));
+    version_by("nvJitLinkVersion", {"libnvJitLink.so.13", "libnvJitLink.so.12"}, library_folders)));
   out.push_back(told("cupti", cuda::cupti::load(library_folders).map([](const auto& one) {
     return fmt::format("{}", one.version());
   })));

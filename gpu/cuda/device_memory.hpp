@@ -13,11 +13,8 @@ namespace gristmill::cuda {
 enum class memory_kind : uint8_t {
   /// Mapped, with guards, as below.
   guarded = 0,
-  /// By the driver's plain allocation, one a buffer: as compute-sanitizer expects memory to be
-  /// made,
-  /// which then knows where each buffer ends and which bytes were written. Nothing moves and
-  /// nothing
-  /// is read-only.
+  /// By the driver's plain allocation, one a buffer, so that compute-sanitizer knows where each
+  /// ends and which bytes were written. Nothing moves and nothing is read-only.
   plain,
 };
 

@@ -249,7 +249,11 @@ TEST_CASE_FIXTURE(cluster, "a device that does not become quiet waits, and its n
   what.devices[1].name = "mock:h200#1";
   offer(n1, what);
   say(n1, node_ready{});
-  CHECK(n1->count(node_task_kind::quiet) == 4); // Asked again after each time.
+  CHECK_MESSAGE(n1->count(node_task_kind::quiet) == 2, "each device once, and not without a pause");
+  advance(1s);
+  CHECK(n1->count(node_task_kind::quiet) == 3);
+  advance(1s);
+  CHECK(n1->count(node_task_kind::quiet) == 4);
   CHECK(gpu(0).phase == gpu_phase::free);
   CHECK(gpu(1).phase == gpu_phase::absent);
   CHECK(status("n1").state == "ready");

@@ -526,7 +526,7 @@ TEST_CASE_FIXTURE(worker_fixture, "an assignment while one is in work is answere
   CHECK(said<attempt_summary>().id.ordinal == 2);
   CHECK(said<attempt_summary>().outcome == attempt_outcome::infrastructure);
   CHECK(mind.state() == attempt_state::compiling);
-  CHECK(mind.id().ordinal == 1);
+  CHECK(mind.work().id.ordinal == 1);
   // The same one twice is a repetition, not a second attempt.
   step(make_work(1));
   CHECK(last.empty());

@@ -1,6 +1,6 @@
-#include "gpu/cuda/assembler.hpp"
 #include "gpu/cuda/measuring_ptx.hpp"
 #include "gpu/toolchain/resource_lines.hpp"
+#include "tests/gpu/cuda/assembler.hpp"
 
 #include <doctest/doctest.h>
 

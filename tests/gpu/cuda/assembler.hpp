@@ -17,8 +17,9 @@ struct assembled_code {
   std::string log;
 };
 
-/// nvJitLink, which assembles PTX for exactly one architecture; versions 12 and 13, loaded at run
-/// time.
+/// nvJitLink, which assembles PTX for exactly one architecture where there is no driver to do it;
+/// versions 12 and 13, loaded at run time. As one of several units that may be linked, so what it
+/// makes is not what a device runs (docs/decisions/0040-whole-programs.md).
 class assembler {
 public:
   /// `not_found` without the library, `unsupported` where a function lacks.

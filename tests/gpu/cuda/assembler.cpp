@@ -1,4 +1,4 @@
-#include "gpu/cuda/assembler.hpp"
+#include "tests/gpu/cuda/assembler.hpp"
 
 #include "gpu/cuda/function_loader.hpp"
 #include "gpu/cuda/library_search.hpp"
