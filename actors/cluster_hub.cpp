@@ -219,7 +219,7 @@ void cluster_hub::on_offer(
     return;
   }
   if (ending()) {
-    turn_away(agent, "the run is over");
+    turn_away(agent, std::string(run_is_over));
     return;
   }
   if (config_.admit)

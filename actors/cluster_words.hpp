@@ -6,8 +6,9 @@ namespace gristmill {
 
 /// Texts in the messages of hub and agent that the other side acts on; all others are for people.
 
-/// How the reason of a `node_farewell` begins with which a hub ends for good. Any other farewell
-/// ends a stay: the node may offer itself anew.
+/// How the reason of a `node_farewell` begins with which a hub ends for good, and that of the
+/// `node_welcome` which turns away who comes while it ends. Any other farewell ends a stay: the
+/// node may offer itself anew.
 inline constexpr std::string_view run_is_over = "the run is over";
 
 /// How the reason of a `node_welcome` begins that will not be another one the next time: the node

@@ -197,6 +197,10 @@ void node_agent::on_hub(const caf::strong_actor_ptr& door) {
 void node_agent::on_welcome(const node_welcome& what, const caf::strong_actor_ptr& keeper) {
   if (!hub_)
     return;
+  if (!what.taken && what.reason.starts_with(run_is_over)) {
+    on_farewell({what.reason});
+    return;
+  }
   if (!what.taken && what.reason.starts_with(refused_for_good)) {
     end_all(node_news::kind::broken, what.reason);
     return;

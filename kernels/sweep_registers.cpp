@@ -46,8 +46,9 @@ int64_t sweep_columns_max(const sweep_load& load, const sweep_point& point) {
     - 2 * point.width;
   // A kept value takes the place of the row that it was made of, where that has as many bytes.
   const int kept = std::max(0, 4 * load.reusable - load.row_bytes);
-  const int bytes = load.row_bytes * (point.walk == row_walk::ahead ? 2 : 1) + load.column_bytes
-    + 4 * load.sums + kept;
+  const int column_bytes = holds_columns(point.walk) ? load.column_bytes : 0;
+  const int bytes =
+    load.row_bytes * (point.walk == row_walk::ahead ? 2 : 1) + column_bytes + 4 * load.sums + kept;
   if (registers <= 0 || bytes == 0)
     return 0;
   const int64_t chunks = int64_t{registers} * 4 / (int64_t{bytes} * point.width);

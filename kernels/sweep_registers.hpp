@@ -32,13 +32,22 @@ struct sweep_point {
   /// Rows are marked as used once, so that they leave the caches first.
   bool streaming = false;
   bool fast = false;
+  /// Rows that fill all vectors of all threads take code without guards.
+  bool full = false;
 };
+
+/// Whether what changes with the column only stays in registers from one row to the next. A block
+/// with a single row reads it where it needs it, so that it delays no load of the row and takes no
+/// registers from them.
+constexpr bool holds_columns(row_walk walk) {
+  return walk != row_walk::one;
+}
 
 /// How a load comes to a thread.
 enum class load_role : uint8_t {
   /// One number a row.
   row_number,
-  /// Changes with the column only: loaded once for all rows.
+  /// Changes with the column only.
   column,
   /// Changes with row and column.
   element,

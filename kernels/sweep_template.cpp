@@ -51,9 +51,9 @@ public:
     body += row_loop();
     body += leave_sums();
     generated_kernel out;
-    out.source = header() + include_lines(kernel_) + macro_lines(def_, {"VEC", "CHUNKS", "CLUSTER"})
-      + "\n" + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs)
-      + "\n" + (numbers_ > 0 ? sweep_reduction_code(point_.fast) + "\n" : std::string{})
+    out.source = header() + include_lines(kernel_) + macro_lines(def_, macros()) + "\n"
+      + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
+      + (numbers_ > 0 ? sweep_reduction_code(point_.fast) + "\n" : std::string{})
       + helper_functions(kernel_, point_.fast)
       + fmt::format("extern \"C\" __global__ void __launch_bounds__(block_threads, {})\nswept_rows("
                     "{}) {{\n{}}}\n",
@@ -80,8 +80,9 @@ private:
       "// One fused kernel that walks over rows: {} threads a block, {} blocks a "
       "multiprocessor{}.\n"
       "// VEC (elements of a vector), CHUNKS (vectors of a thread that stay in registers, 0 for "
-      "none)\n// and CLUSTER (blocks that share a row) come from the launch plan.\n",
-      point_.threads, point_.blocks, is_ahead() ? ", the next row loaded ahead" : "");
+      "none)\n// and CLUSTER (blocks that share a row) come from the launch plan{}.\n",
+      point_.threads, point_.blocks, is_ahead() ? ", the next row loaded ahead" : "",
+      point_.full ? ", and so does FULL (1 where\n// all of these lie inside the row)" : "");
   }
 
   std::string constants() const {
@@ -92,13 +93,19 @@ private:
       point_.threads, std::max(1, numbers_));
   }
 
+  std::vector<std::string> macros() const {
+    return point_.full ? std::vector<std::string>{"VEC", "CHUNKS", "CLUSTER", "FULL"}
+                       : std::vector<std::string>{"VEC", "CHUNKS", "CLUSTER"};
+  }
+
   /// "for" over the chunks of a thread, with `column` and the guard, around `work`. Unrolled, so
-  /// that arrays of chunks are registers.
+  /// that arrays of chunks are registers. A guard costs registers for what it may leave as it was;
+  /// without guards all loads may come first, which costs registers, too.
   std::string chunk_loop(const std::string& work) const {
     return fmt::format("#pragma unroll\nfor (int chunk = 0; chunk < held; ++chunk) {{\n"
                        "  const int column = (chunk * row_threads + lane) * VEC;\n"
-                       "  if (column < {}) {{\n{}  }}\n}}\n",
-      cols_, indented(work, 4));
+                       "  if ({}column < {}) {{\n{}  }}\n}}\n",
+      point_.full ? "FULL || " : "", cols_, indented(work, 4));
   }
 
   /// Loads the vector at `column` into `vector`; `from` points to the row's first column.
@@ -151,8 +158,9 @@ private:
         to_row.strides.back().clear();
         text += pointer_line(i, load.tensor + fmt::format("_all{}", i), load.tensor,
           signature_.address(to_row, load.tensor, nowhere, "int64_t"));
-        columns += load_vector(
-          i, fmt::format("{}[chunk]", load.local), load.tensor + fmt::format("_all{}", i));
+        if (holds_columns(point_.walk))
+          columns += load_vector(
+            i, fmt::format("{}[chunk]", load.local), load.tensor + fmt::format("_all{}", i));
       }
     }
     if (!columns.empty())
@@ -316,7 +324,9 @@ private:
       const ir_node& node = kernel_.nodes[static_cast<size_t>(leaf)];
       const auto i = static_cast<size_t>(node.load);
       const swept_load& load = loads_[i];
-      if (!in_registers && read_here.insert(node.load).second)
+      const bool is_held =
+        in_registers && (load.role != load_role::column || holds_columns(point_.walk));
+      if (!is_held && read_here.insert(node.load).second)
         before += load_vector(i, load.local + "[chunk]",
           load.role == load_role::column ? fmt::format("{}_all{}", load.tensor, i)
                                          : fmt::format("{}_row{}", load.tensor, i));
@@ -414,7 +424,7 @@ private:
   }
 
   json variant(const std::string& name, const std::vector<std::string>& conditions, int width,
-    const std::string& chunks, int cluster) const {
+    const std::string& chunks, const std::string& full, int cluster) const {
     json steps = json::array();
     json step = {{"op", "launch"}, {"entry", "swept_rows"}};
     const std::string walkers = walkers_text(cluster);
@@ -440,6 +450,8 @@ private:
       out["when"] = fmt::format("{}", fmt::join(conditions, " and "));
     out["defines"] = {{free_name(def_, "VEC"), width}, {free_name(def_, "CHUNKS"), chunks},
       {free_name(def_, "CLUSTER"), cluster}};
+    if (point_.full)
+      out["defines"][free_name(def_, "FULL")] = full;
     out["steps"] = std::move(steps);
     return out;
   }
@@ -458,11 +470,12 @@ private:
       fmt::format("{} <= {}", cols_text_, sweep_columns_max(sweep_load_of(kernel_), point_)));
     if (point_.cluster > 1)
       conditions.emplace_back("arch >= 90");
-    document["variants"] = json::array({variant("rows in registers", conditions, point_.width,
-                                          fmt::format("max(1, ceil_div({}, {}))", cols_text_,
-                                            point_.width * point_.threads * point_.cluster),
-                                          point_.cluster),
-      variant("any row", {}, 1, "0", 1)});
+    const int span = point_.width * point_.threads * point_.cluster;
+    document["variants"] =
+      json::array({variant("rows in registers", conditions, point_.width,
+                     fmt::format("max(1, ceil_div({}, {}))", cols_text_, span),
+                     fmt::format("1 - min(1, {} % {})", cols_text_, span), point_.cluster),
+        variant("any row", {}, 1, "0", "0", 1)});
     return document.dump(2) + "\n";
   }
 

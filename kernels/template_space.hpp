@@ -29,8 +29,8 @@ struct space_facts {
   std::vector<workload_shape> workloads;
   /// Bytes of an element of the widest and the narrowest tensor that is moved in vectors.
   int widest_bytes = 4;
-  /// All outputs have 16 bits, so that fast arithmetic cannot be told from exact one, and there is
-  /// some.
+  /// All outputs have 16 bits or all workloads allow an error that hides fast arithmetic, and there
+  /// is some.
   bool may_be_fast = false;
   bool may_be_online = false;
   /// Some load has no neighbours along the last dimension.

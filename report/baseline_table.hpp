@@ -97,6 +97,8 @@ private:
   struct entry {
     row what;
     baseline_record record;
+    /// T_SOL in the table that was extended; 0 where it had none.
+    double earlier_t_sol_ns = 0;
   };
   entry* entry_of(const std::string& problem, const std::string& uuid);
 

@@ -18,6 +18,7 @@ Exit code 0 when all holds, 1 when it does not, 77 where namespaces may not be m
 """
 
 import argparse
+import math
 import random
 import shutil
 import signal
@@ -163,8 +164,9 @@ def main():
     if options.work == "sleep":
         gpus, work = "sleep:100ms:8", ["softmax", "rmsnorm", "--proposer", "sleep"]
     else:
-        # Small problems of our own, so that they have to travel and that a measurement takes a second.
-        names = ["tiny_%s" % letter for letter in "abcdefgh"]
+        # Small problems of our own, so that they have to travel. A problem has some 240 points, and a quiet machine
+        # of two processors judges 7 a second: the run must not be out of points before its time is over.
+        names = ["tiny_%d" % number for number in range(1, 4 + math.ceil(3 * options.minutes))]
         small = fixed_work(top / "work", each=0, problems=names, rows=40, classes=200)
         gpus, work = "mock:h200:2", [*(str(small.folder / name) for name in names), "--proposer", "random", "--oracle",
                                      "native", "--toolchain", "clang"]
@@ -183,11 +185,12 @@ def main():
                 stop = threading.Event()
                 watcher = watch(lambda: one.coordinator.pid if one.coordinator.runs() else 0, stop)
                 harm.run(harm.began + seconds)
+                lasted = time.monotonic() - harm.began
                 # One that is cut off at the end never hears of it; one that does not end even by SIGTERM is a fault.
                 code, _, late = one.finish(300)
                 stop.set()
                 samples = watcher.join()
-                text, good = page(one, options, harm, samples, code, late)
+                text, good = page(one, options, harm, lasted, samples, code, late)
             finally:
                 one.stop()
             print("\n" + text)
@@ -199,7 +202,7 @@ def main():
             shutil.rmtree(top, ignore_errors=True)
 
 
-def page(one, options, harm, samples, code, late):
+def page(one, options, harm, lasted, samples, code, late):
     """One page for a person, and whether all of it is as it must be."""
     faults = []
     verdicts, twice = one.log.verdicts()
@@ -208,6 +211,9 @@ def page(one, options, harm, samples, code, late):
     left = one.left_behind(30)
     if code not in (0, 3, 5):
         faults.append("the coordinator ended with %s: %s" % (code, one.coordinator.last_words()))
+    # The budget of the run is as long, but begins a little earlier.
+    if lasted < 0.95 * 60 * options.minutes:
+        faults.append("the run was over after %.1f minutes: it had nothing left to try" % (lasted / 60))
     if late:
         faults.append("nodes that did not end: " + ", ".join(late))
     if twice:
@@ -234,8 +240,8 @@ def page(one, options, harm, samples, code, late):
     struck = ", ".join("%s %d" % item for item in harm.done.items() if item[1]) or "none"
     lines = [
         "# Chaos", "",
-        "%s. %g minutes, seed %d, 3 nodes, %d workers, work: %s, lines: %s, time-out %s." %
-        ("**All holds**" if not faults else "**FAILED**", options.minutes, options.seed, options.workers, options.work,
+        "%s. %.1f of %g minutes, seed %d, 3 nodes, %d workers, work: %s, lines: %s, time-out %s." %
+        ("**All holds**" if not faults else "**FAILED**", lasted / 60, options.minutes, options.seed, options.workers, options.work,
          one.net.carrier, options.node_timeout), "",
         "- harm: " + struck,
         "- %d attempts finished, %d candidates with a verdict, none with two: %s" %

@@ -2,6 +2,7 @@
 
 #include "kernels/expression_writer.hpp"
 #include "kernels/fusion.hpp"
+#include "kernels/row_passes.hpp"
 #include "kernels/sweep_template.hpp"
 #include "kernels/template_space.hpp"
 
@@ -30,6 +31,8 @@ struct sweep_facts {
   bool reduces_rows = false;
   bool writes_elements = false;
   bool has_sums = false;
+  /// Some exponentials wait in registers for the maximum of their row.
+  bool raises = false;
 };
 
 sweep_facts sweep_facts_of(const fused_kernel& kernel, space_facts shapes) {
@@ -49,6 +52,8 @@ sweep_facts sweep_facts_of(const fused_kernel& kernel, space_facts shapes) {
     }
     facts.has_sums = facts.has_sums || output.is_per_column;
   }
+  for (const row_pass& pass : passes_of(kernel, true))
+    facts.raises = facts.raises || !pass.pairs.empty();
   const auto reached = reachable_nodes(kernel);
   for (size_t i = 0; i < reached.size(); ++i)
     facts.reduces_rows = facts.reduces_rows || (reached[i] && kernel.nodes[i].op == ir_op::reduce);
@@ -63,7 +68,8 @@ sweep_point point_of(const std::vector<int64_t>& values) {
     .blocks = static_cast<int>(values[3]),
     .walk = static_cast<row_walk>(values[4]),
     .streaming = values[5] != 0,
-    .fast = values[6] != 0};
+    .fast = values[6] != 0,
+    .full = values[7] != 0};
 }
 
 bool is_feasible(const sweep_point& point, const sweep_facts& facts) {
@@ -87,7 +93,8 @@ bool is_feasible(const sweep_point& point, const sweep_facts& facts) {
       const bool is_worth_sharing =
         work.cols * std::max(1, facts.load.row_bytes) >= shared_row_bytes * point.cluster;
       return work.fits_width.at(point.width) && work.cols <= longest && work.cols * 2 > span
-        && work.cols <= chunks_max * span && (point.cluster == 1 || is_worth_sharing);
+        && work.cols <= chunks_max * span && (point.cluster == 1 || is_worth_sharing)
+        && (!point.full || work.cols % span == 0);
     });
 }
 
@@ -101,9 +108,13 @@ std::vector<std::vector<int64_t>> all_points(const sweep_facts& facts) {
           for (int walk : {0, 1, 2}) {
             for (int streaming : {0, 1}) {
               for (int fast : {0, 1}) {
-                std::vector<int64_t> values{threads, cluster, width, blocks, walk, streaming, fast};
-                if ((fast == 0 || facts.shapes.may_be_fast) && is_feasible(point_of(values), facts))
-                  points.push_back(std::move(values));
+                for (int full : {0, 1}) {
+                  std::vector<int64_t> values{
+                    threads, cluster, width, blocks, walk, streaming, fast, full};
+                  if ((fast == 0 || facts.shapes.may_be_fast)
+                    && is_feasible(point_of(values), facts))
+                    points.push_back(std::move(values));
+                }
               }
             }
           }
@@ -123,12 +134,16 @@ std::vector<std::vector<int64_t>> wishes(
   const int64_t cols = largest == facts.shapes.workloads.end() ? 4096 : largest->cols;
   const int64_t width = 16 / facts.narrowest;
   // As many blocks as the registers allow: rows of several blocks overlap.
+  // Without guards where exponentials wait in registers (a softmax spills with them: 85 us, 72
+  // without), and else with them (without, a layer norm takes 73 us for 69).
   const auto fullest = [&](int64_t threads, int64_t cluster, row_walk walk, int64_t streaming) {
     std::vector<int64_t> best;
     for (const auto& one : points) {
-      if (one[0] == threads && one[1] == cluster && one[2] == width
-        && one[4] == static_cast<int64_t>(walk) && one[5] == streaming
-        && one[6] == (facts.shapes.may_be_fast ? 1 : 0) && (best.empty() || one[3] > best[3]))
+      if (one[0] != threads || one[1] != cluster || one[2] != width
+        || one[4] != static_cast<int64_t>(walk) || one[5] != streaming
+        || one[6] != (facts.shapes.may_be_fast ? 1 : 0) || (one[7] == 1 && !facts.raises))
+        continue;
+      if (best.empty() || std::pair{one[3], one[7]} > std::pair{best[3], best[7]})
         best = one;
     }
     return best;
@@ -151,7 +166,7 @@ std::vector<std::vector<int64_t>> wishes(
   };
   // Only rows that one block can hardly hold are worth a cluster.
   const bool is_long = cols * std::max(1, facts.load.row_bytes) >= 8 * 2 * shared_row_bytes;
-  for (int64_t cluster : {8, 4}) {
+  for (int64_t cluster : facts.raises ? std::vector{2, 4, 8} : std::vector{8, 4}) {
     if (is_long)
       add(fullest(threads_for(cols / cluster, 8), cluster, walk, 0));
   }
@@ -180,7 +195,8 @@ public:
         {"w", "as the walk (0 a row a block, 1 all rows, 2 with the next row loaded ahead)",
           "loads overlap with work", "fewer registers"},
         {"cs", "for rows marked as used once", "", ""},
-        {"fast", "for approximate arithmetic", "", ""}},
+        {"fast", "for approximate arithmetic", "", ""},
+        {"full", "for code without guards where a row fills all vectors", "", ""}},
       points, wished.empty() ? points.front() : wished.front()),
       kernel_(std::move(kernel)), def_(def), wished_(points_with(wished)) {}
 

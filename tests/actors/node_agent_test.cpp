@@ -638,6 +638,16 @@ TEST_CASE_FIXTURE(one_node, "nothing of a run is left when it is over, and anoth
   CHECK(std::filesystem::exists(there.path / "work" / "run-2"));
 }
 
+TEST_CASE_FIXTURE(one_node, "a node that comes while the run ends hears that it is over") {
+  begin();
+  connect();
+  node_welcome no;
+  no.reason = std::string(run_is_over);
+  tell(agent, no, caf::strong_actor_ptr{});
+  REQUIRE(news.size() == 1);
+  CHECK(news[0].what == node_news::kind::run_over);
+}
+
 TEST_CASE_FIXTURE(one_node, "a measurement of another run is never offered") {
   join();
   auto what = measure_task();

@@ -63,6 +63,15 @@ std::vector<graph_problem> all_builtins() {
   return corpus;
 }
 
+graph_problem builtin_graph(const std::string& name) {
+  for (auto& one : all_builtins()) {
+    if (one.target.name == name)
+      return one;
+  }
+  FAIL("no built-in problem " << name);
+  return {};
+}
+
 std::vector<graph_problem> shared_corpus() {
   const char* shared = std::getenv("GRISTMILL_SHARED");
   const char* source = std::getenv("GRISTMILL_SOURCE");

@@ -21,6 +21,9 @@ std::vector<graph_problem> builtin_corpus();
 /// All built-in problems.
 std::vector<graph_problem> all_builtins();
 
+/// The built-in problem of that name; the test ends where there is none.
+graph_problem builtin_graph(const std::string& name);
+
 /// The problems of the shared folder that have a graph in tests/corpus/graphs; empty, with a loud
 /// message, when the environment does not say where the folder is.
 std::vector<graph_problem> shared_corpus();

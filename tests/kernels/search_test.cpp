@@ -31,15 +31,6 @@ trial judged(const generated_candidate& one, verdict_status status = verdict_sta
   return out;
 }
 
-graph_problem builtin(const std::string& name) {
-  for (auto& one : builtin_corpus()) {
-    if (one.target.name == name)
-      return one;
-  }
-  FAIL("no such built-in problem");
-  return {};
-}
-
 /// Runs a search to its end, or for so many steps.
 std::vector<trial> whole_search(const graph_problem& of, uint64_t seed, search_strategy strategy,
   size_t steps_max, std::string& reason) {
@@ -83,7 +74,7 @@ TEST_CASE("the first proposal of a problem is its good first point, whatever the
 TEST_CASE("a search of a real problem proposes no key twice, and ends") {
   for (const char* name : {"softmax", "silu_and_mul", "rmsnorm"}) {
     std::string reason;
-    const auto history = whole_search(builtin(name), 7, search_strategy::guided, 300, reason);
+    const auto history = whole_search(builtin_graph(name), 7, search_strategy::guided, 300, reason);
     std::set<std::string> keys;
     for (const auto& t : history)
       CHECK(keys.insert(t.key).second);
@@ -95,7 +86,7 @@ TEST_CASE("a search of a real problem proposes no key twice, and ends") {
 TEST_CASE("the fixed searches work on real problems, too") {
   for (auto strategy : {search_strategy::random, search_strategy::exhaustive}) {
     std::string reason;
-    const auto history = whole_search(builtin("softmax"), 7, strategy, 60, reason);
+    const auto history = whole_search(builtin_graph("softmax"), 7, strategy, 60, reason);
     std::set<std::string> keys;
     for (const auto& t : history)
       CHECK(keys.insert(t.key).second);
@@ -112,7 +103,7 @@ TEST_CASE("a graph with an operator that has no kernel has no candidate, and the
 }
 
 TEST_CASE("no workload at all is no reason to crash") {
-  auto one = builtin("softmax");
+  auto one = builtin_graph("softmax");
   one.target.workloads.clear();
   const auto next = propose(one.target, one.graph, {}, {}, 1);
   CHECK(next.outcome == search_outcome::candidate);

@@ -111,12 +111,39 @@ TEST_CASE("the constraints keep out what cannot work") {
       CHECK(point.width * facts->widest_bytes <= 32);
       CHECK((!point.online || is_softmax));
       CHECK((!point.reuse || (is_softmax && point.keep == row_keep::registers)));
-      CHECK((!point.fast || !is_softmax));
     }
     template_point point = first_point(feasible_points(*facts), *facts);
     point.width = 64 / facts->widest_bytes;
     CHECK_FALSE(fits_vectors(point, *facts));
   }
+}
+
+TEST_CASE("fast arithmetic is for 16-bit outputs, and for others where every workload is lenient") {
+  const auto may_be_fast = [](const char* name, double first, double others) {
+    for (auto& one : builtin_corpus()) {
+      if (one.target.name != name)
+        continue;
+      auto target = one.target;
+      REQUIRE(target.workloads.size() > 1);
+      for (auto& work : target.workloads)
+        work.allowed.rtol = others;
+      target.workloads[0].allowed.rtol = first;
+      const auto kernel = fuse(one.graph, target.def);
+      REQUIRE(kernel);
+      const auto facts = facts_of(*kernel, target);
+      REQUIRE(facts);
+      const auto points = feasible_points(*facts);
+      const bool some = std::any_of(
+        points.begin(), points.end(), [](const template_point& point) { return point.fast; });
+      CHECK(some == first_point(points, *facts).fast); // Where it may be, it is tried first.
+      return some;
+    }
+    FAIL("no built-in problem of that name");
+    return false;
+  };
+  CHECK(may_be_fast("softmax", 1e-4, 1e-3)); // float32
+  CHECK_FALSE(may_be_fast("softmax", 9e-5, 1e-3));
+  CHECK_FALSE(may_be_fast("softmax", 0, 0));
 }
 
 TEST_CASE("a vector that no workload can use is not proposed") {

@@ -191,6 +191,30 @@ TEST_CASE("a table is extended by modes that it lacks, and keeps what it has") {
   CHECK(small_table().extend(*again, full_base().provenance));
 }
 
+TEST_CASE(
+  "T_SOL of a workload does not rise because the one that showed a rate is not asked again") {
+  const std::vector<baseline_table::row> asked{
+    {"a", "", "u1", {1'000'000, 0, {}}}, {"b", "", "u2", {1'000'000, 0, {}}}};
+  baseline_table first(rates, asked);
+  REQUIRE(first.add("a", "u1", answer(timed(9000), "eager")));
+  REQUIRE(first.add("b", "u2", answer(timed(100), "eager"))); // Faster than the measured rates.
+  const auto earlier = first.table(full_base());
+  REQUIRE(earlier);
+  const double was = earlier->find("a", "u1")->t_sol_ns;
+  baseline_table second(rates, {asked[0]});
+  REQUIRE(second.extend(*earlier, full_base().provenance));
+  REQUIRE(second.add("a", "u1", answer(timed(8000), "compile")));
+  const auto made = second.table(full_base());
+  REQUIRE(made);
+  CHECK(made->find("a", "u1")->t_sol_ns == was);
+  CHECK(
+    made->t_sol_method.find("where the extended table had a shorter time") != std::string::npos);
+  // By the rates alone it would have.
+  baseline_table alone(rates, {asked[0]});
+  REQUIRE(alone.add("a", "u1", answer(timed(9000), "eager")));
+  CHECK(alone.table(full_base())->find("a", "u1")->t_sol_ns > was);
+}
+
 TEST_CASE("a table of another protocol or machine is not extended, and the field is named") {
   for (const char* field : {"scripts_sha256", "flush", "samples", "seed", "rates"}) {
     CAPTURE(field);

@@ -1,0 +1,95 @@
+#include "kernels/sweep_template.hpp"
+
+#include "kernels/fusion.hpp"
+#include "protocol/plan.hpp"
+#include "protocol/resolve.hpp"
+#include "tests/kernels/corpus.hpp"
+
+#include <doctest/doctest.h>
+#include <string>
+
+using namespace gristmill;
+using namespace gristmill::test;
+
+namespace {
+
+struct written {
+  generated_kernel code;
+  problem target;
+
+  /// The macro `name` where rows have `cols` columns.
+  std::string macro(const std::string& name, int64_t cols) const {
+    const auto plan = parse_plan(code.plan);
+    REQUIRE_MESSAGE(plan, (plan ? "" : plan.error().what));
+    auto axes = target.workloads[0].axes;
+    axes.back().second = cols;
+    const auto all = resolve_axes(target.def, axes);
+    REQUIRE(all);
+    const device_facts h200{.sm_count = 132,
+      .smem_per_block = 232448,
+      .smem_per_sm = 233472,
+      .l2_bytes = 50 << 20,
+      .arch = 90};
+    const auto bound = resolve(*plan, target.def, *all, {}, h200);
+    REQUIRE_MESSAGE(bound, (bound ? "" : bound.error().what));
+    for (const auto& [macro, value] : bound->unit.defines)
+      if (macro == name)
+        return value;
+    FAIL("no macro " << name);
+    return {};
+  }
+};
+
+written write(const std::string& name, const sweep_point& point) {
+  const auto one = builtin_graph(name);
+  const auto kernel = fuse_with_columns(one.graph, one.target.def);
+  REQUIRE_MESSAGE(kernel, (kernel ? "" : kernel.error().what));
+  return {sweep_kernel(*kernel, one.target.def, point), one.target};
+}
+
+size_t place_of(const written& one, const std::string& text) {
+  const size_t place = one.code.source.find(text);
+  REQUIRE_MESSAGE(place != std::string::npos, text << " is not in\n" << one.code.source);
+  return place;
+}
+
+} // namespace
+
+TEST_CASE("guards at the end of a row are there only where a row does not fill all vectors") {
+  const sweep_point point{
+    .threads = 128, .cluster = 1, .width = 4, .blocks = 4, .walk = row_walk::one, .full = true};
+  const auto one = write("softmax", point);
+  place_of(one, "if (FULL || column < cols)");
+  CHECK(one.macro("FULL", 512) == "1");
+  CHECK(one.macro("FULL", 1024) == "1");
+  CHECK(one.macro("FULL", 1028) == "0");
+  CHECK(one.macro("FULL", 508) == "0");
+  CHECK(one.macro("CHUNKS", 1028) == "3");
+  // What vectors do not fit takes the other variant, which has no vectors to be full.
+  CHECK(one.macro("FULL", 1026) == "0");
+  CHECK(one.macro("CHUNKS", 1026) == "0");
+  auto shared = point;
+  shared.cluster = 4;
+  CHECK(write("softmax", shared).macro("FULL", 1024) == "0");
+  CHECK(write("softmax", shared).macro("FULL", 2048) == "1");
+  auto guarded = point;
+  guarded.full = false;
+  CHECK(write("softmax", guarded).code.source.find("FULL") == std::string::npos);
+}
+
+TEST_CASE(
+  "a block with one row reads what its columns share where it is used, a walk before all rows") {
+  sweep_point point{.threads = 128, .cluster = 1, .width = 8, .blocks = 4, .walk = row_walk::one};
+  const auto single = write("layernorm", point);
+  point.walk = row_walk::all;
+  const auto walk = write("layernorm", point);
+  const std::string read = ".load(gain_all";
+  const std::string loop = "for (int row = first_row";
+  CHECK(place_of(single, read) > place_of(single, loop));
+  CHECK(place_of(walk, read) < place_of(walk, loop));
+  // Registers that hold no columns hold longer rows.
+  const sweep_load load{.row_bytes = 2, .column_bytes = 4};
+  auto one = point;
+  one.walk = row_walk::one;
+  CHECK(sweep_columns_max(load, one) > sweep_columns_max(load, point));
+}
