@@ -2,7 +2,8 @@
 """A cluster under random kills and cuts for some minutes, and then the sums.
 
 usage: bench/cluster/chaos.py BUILD_FOLDER [--minutes 20] [--every 10] [--workers 200] [--seed 1] [--work mock|sleep]
-                              [--quiet] [--node-timeout 15s] [--heartbeat 1s] [--out FOLDER] [--markdown FILE]
+                              [--sleep 100ms] [--quiet] [--node-timeout 15s] [--heartbeat 1s] [--out FOLDER]
+                              [--markdown FILE]
 
 Three nodes in network namespaces over TLS, as in faults.py. About every `--every` seconds one of these, drawn from
 the seed, hits a node that is whole: kill -9 and a new start, SIGTERM and a new start, SIGSTOP, link down, and what it
@@ -50,6 +51,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", choices=["mock", "sleep"], default="mock",
                         help="mock: kernels on the mock H200, compiled and judged on the nodes; sleep: leases only")
+    parser.add_argument("--sleep", default="100ms", metavar="TIME", help="with --work sleep: how long a device sleeps")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--node-timeout", default="15s")
     parser.add_argument("--heartbeat", default="1s")
@@ -162,7 +164,7 @@ def main():
     top = Path(options.out or tempfile.mkdtemp(prefix="cluster-chaos-")).resolve()
     seconds = 60 * options.minutes
     if options.work == "sleep":
-        gpus, work = "sleep:100ms:8", ["softmax", "rmsnorm", "--proposer", "sleep"]
+        gpus, work = "sleep:%s:8" % options.sleep, ["softmax", "rmsnorm", "--proposer", "sleep"]
     else:
         # Small problems of our own, so that they have to travel. A problem has some 240 points, and a quiet machine
         # of two processors judges 7 a second: the run must not be out of points before its time is over.
