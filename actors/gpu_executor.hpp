@@ -172,7 +172,7 @@ private:
   uint64_t generation_ = 0;
   /// Generation of the tick that wakes the session.
   uint64_t session_tick_ = 0;
-  /// 0 but while the device is not quiet yet.
+  /// Generation of the tick that asks anew whether the device is quiet; 0 before the first.
   uint64_t come_up_tick_ = 0;
   std::optional<look> look_;
 };

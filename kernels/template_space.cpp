@@ -94,7 +94,8 @@ bool some_workload(const space_facts& facts, Claim claim) {
 
 /// `__expf(x)` is off by 2 + 1.173 |x| units in the last place at most (CUDA Programming Guide,
 /// "Intrinsic Functions"), so by 1.3e-5 where its result is a normal number, and `__fdividef` by 2
-/// units. A workload that allows several times that cannot tell fast arithmetic from exact one.
+/// units up to denominators of 2^126. A workload that allows several times that hides it, unless
+/// what follows cancels: the judge has the last word, and every point is there without it, too.
 constexpr double lenient_rtol = 1e-4;
 
 /// Bytes that a thread of an elementwise kernel holds for one element of each load.

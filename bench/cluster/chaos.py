@@ -167,8 +167,8 @@ def main():
         gpus, work = "sleep:%s:8" % options.sleep, ["softmax", "rmsnorm", "--proposer", "sleep"]
     else:
         # Small problems of our own, so that they have to travel. A problem has some 240 points, and a quiet machine
-        # of two processors judges 7 a second: the run must not be out of points before its time is over.
-        names = ["tiny_%d" % number for number in range(1, 4 + math.ceil(3 * options.minutes))]
+        # of two processors judged 14 a second: the run must not be out of points before its time is over.
+        names = ["tiny_%d" % number for number in range(1, 4 + math.ceil(5 * options.minutes))]
         small = fixed_work(top / "work", each=0, problems=names, rows=40, classes=200)
         gpus, work = "mock:h200:2", [*(str(small.folder / name) for name in names), "--proposer", "random", "--oracle",
                                      "native", "--toolchain", "clang"]

@@ -135,7 +135,7 @@ std::vector<std::vector<int64_t>> wishes(
   const int64_t width = 16 / facts.narrowest;
   // As many blocks as the registers allow: rows of several blocks overlap.
   // Without guards where exponentials wait in registers (a softmax spills with them: 85 us, 72
-  // without), and else with them (without, a layer norm takes 73 us for 69).
+  // without), and else with them (a layer norm: 69 us, 73 without); one H200, docs/results-h200.md.
   const auto fullest = [&](int64_t threads, int64_t cluster, row_walk walk, int64_t streaming) {
     std::vector<int64_t> best;
     for (const auto& one : points) {
