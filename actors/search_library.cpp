@@ -52,8 +52,8 @@ result<std::shared_ptr<const searchable_problem>> search_library::find(
   return known_.emplace(key, std::move(made)).first->second;
 }
 
-std::vector<std::string> search_library::exchange(const searchable_problem& of,
-  const std::string& problem_name, const std::vector<trial>& history) {
+std::vector<std::string> search_library::exchange(
+  const searchable_problem& of, const std::string& problem_name, const trial_history& history) {
   const std::lock_guard lock(guard_);
   memory_.learn(of.structure, problem_name, history);
   return memory_.relatives(of.structure, problem_name);

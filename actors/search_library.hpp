@@ -38,8 +38,8 @@ public:
     const run_context& context, const problem& target, const blob_ref& graph);
 
   /// Learns from the problem's trials; gives the best points of its relatives.
-  std::vector<std::string> exchange(const searchable_problem& of, const std::string& problem_name,
-    const std::vector<trial>& history);
+  std::vector<std::string> exchange(
+    const searchable_problem& of, const std::string& problem_name, const trial_history& history);
 
 private:
   std::mutex guard_;

@@ -177,17 +177,17 @@ result<arena> real(const std::string& folder, const std::vector<std::string>& lo
 }
 
 using proposer =
-  std::function<search_result(const arena& of, const std::vector<trial>& history, uint64_t seed)>;
+  std::function<search_result(const arena& of, const trial_history& history, uint64_t seed)>;
 
 search_result ask(
-  const arena& of, const std::vector<trial>& history, uint64_t seed, search_strategy strategy) {
+  const arena& of, const trial_history& history, uint64_t seed, search_strategy strategy) {
   search_limits limits;
   limits.plateau = 1'000'000;
   return propose(*of.space, {of.workloads, history, {}, seed, {}, {}, limits}, strategy);
 }
 
 /// The search of the first build.
-search_result greedy(const arena& of, const std::vector<trial>& history, uint64_t seed) {
+search_result greedy(const arena& of, const trial_history& history, uint64_t seed) {
   const search_space& space = *of.space;
   splitmix64 random(seed);
   const auto known = [&](const program_point& point) {
@@ -243,7 +243,7 @@ struct course {
 
 course run(const arena& of, uint64_t seed, const proposer& next) {
   constexpr double effort_max = 150;
-  std::vector<trial> history;
+  trial_history history;
   course out;
   double effort = 0;
   double best = INFINITY;
@@ -308,7 +308,7 @@ void print_foot() {
 void print_lines(const std::string& surface_name, const std::vector<arena>& arenas, uint64_t seeds,
   std::string_view only) {
   const auto with = [](search_strategy strategy) {
-    return [strategy](const arena& of, const std::vector<trial>& history, uint64_t seed) {
+    return [strategy](const arena& of, const trial_history& history, uint64_t seed) {
       return ask(of, history, seed, strategy);
     };
   };
@@ -394,7 +394,7 @@ void print_speed() {
   const auto made = std::make_shared<synthetic_space>(with_sizes(test::several_stages(1), 14, 1));
   const synthetic_space& space = *made;
   const arena of{made, made->workloads(), {}, {}};
-  std::vector<trial> history;
+  trial_history history;
   for (uint64_t i = 0; i < 1000; ++i)
     history.push_back(space.judge(space.key(space.at(i))));
   for (auto [name, strategy] : {std::pair{"guided", search_strategy::guided},

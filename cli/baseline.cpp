@@ -1,5 +1,6 @@
 #include "cli/baseline_plan.hpp"
 #include "cli/baseline_runner.hpp"
+#include "cli/find_program.hpp"
 #include "cli/flag_choice.hpp"
 #include "cli/scratch_folder.hpp"
 #include "cli/verb.hpp"
@@ -245,7 +246,8 @@ exit_code measure_all(const baseline_arguments& arguments, std::vector<problem> 
   const std::string log =
     arguments.out.empty() ? (scratch->path() / "log").string() : arguments.out + ".log";
   baseline_runner runner(
-    {arguments.python, *script, log, limits.mode, arguments.limit, limits.all}, std::move(leases));
+    {find_program(arguments.python), *script, log, limits.mode, arguments.limit, limits.all},
+    std::move(leases));
   auto rates = rates_answer(arguments, how, scratch->path(), runner);
   if (!rates)
     return complain(rates.error());
@@ -340,7 +342,7 @@ exit_code baseline_command(const baseline_arguments& arguments) {
   if (arguments.samples < 3 || arguments.samples > 10'000)
     return complain(
       {errc::invalid_input, fmt::format("--samples {}: expected 3 to 10000", arguments.samples)});
-  if (access(arguments.python.c_str(), X_OK) != 0)
+  if (find_program(arguments.python).empty())
     return complain({errc::invalid_input, "--python " + arguments.python + ": no such program"});
   std::error_code error;
   // A table may be extended in its place: it is written whole or not at all.

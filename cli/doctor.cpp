@@ -1,6 +1,7 @@
 #include "cli/verb.hpp"
 
 #include "cli/device_setup.hpp"
+#include "cli/find_program.hpp"
 #include "cli/trial_child.hpp"
 #include "gpu/mock/profile.hpp"
 #include "gpu/toolchain/device_compiler.hpp"
@@ -18,7 +19,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <unistd.h>
 
 namespace gristmill {
 
@@ -80,7 +80,7 @@ check find_children() {
 /// Looks for the package's folder; starting torch takes seconds.
 check find_torch(const std::string& python) {
   check out{"torch oracle", false, false, "", "apt install python3-torch, or --python PATH"};
-  if (access(python.c_str(), X_OK) != 0) {
+  if (find_program(python).empty()) {
     out.found = python + ": no such program; built-in problems do without";
     return out;
   }

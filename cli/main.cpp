@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
+#include <malloc.h>
 
 namespace gristmill {
 
@@ -133,6 +134,18 @@ exit_code dispatch(int argc, char** argv) {
   return complain({errc::invalid_input, "no command given"});
 }
 
+/// Assignments and buffers for other machines are blocks of hundreds of kilobytes that live for a
+/// moment. glibc learns from the first of them to keep such blocks in its heaps, where small ones
+/// that stay hold them for the whole run: a coordinator that loses nodes grew by it. With a fixed
+/// threshold they go back to the system (docs/cluster.md).
+void give_large_blocks_back() {
+#ifdef M_MMAP_THRESHOLD
+  constexpr int bytes = 128 << 10; // What glibc begins with.
+  mallopt(M_MMAP_THRESHOLD, bytes);
+  mallopt(M_TRIM_THRESHOLD, bytes);
+#endif
+}
+
 } // namespace
 
 } // namespace gristmill
@@ -140,5 +153,6 @@ exit_code dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "lease") == 0)
     return gristmill::become_lease_program(argv + 2);
+  gristmill::give_large_blocks_back();
   return static_cast<int>(gristmill::dispatch(argc, argv));
 }

@@ -2,6 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/device_setup.hpp"
+#include "cli/find_program.hpp"
 #include "cli/flag_choice.hpp"
 #include "cli/whole_number.hpp"
 #include "gpu/children/job_directory.hpp"
@@ -360,8 +361,7 @@ result<node_setup> make_node_setup(const node_arguments& arguments) {
   if (setup.agent.devices.empty() && setup.agent.compile_slots == 0 && setup.agent.workers == 0)
     return fail(
       errc::invalid_input, "this node would do nothing: give --gpus, --compile-slots or --workers");
-  if (access(arguments.python.c_str(), X_OK) == 0)
-    own.python = arguments.python;
+  own.python = find_program(arguments.python);
   if (const char* blobs = std::getenv("FLASHINFER_TRACE_DIR"))
     own.blob_roots.emplace_back(blobs);
   auto cache_max = cache_bytes(arguments.cache_max);

@@ -2,6 +2,7 @@
 
 #include "actors/child_job.hpp"
 #include "actors/prepare_jobs.hpp"
+#include "cli/find_program.hpp"
 #include "cli/flag_choice.hpp"
 #include "cli/problem_paths.hpp"
 #include "cli/scratch_folder.hpp"
@@ -20,7 +21,6 @@
 #include <fmt/format.h>
 #include <future>
 #include <memory>
-#include <unistd.h>
 
 namespace gristmill {
 
@@ -282,7 +282,8 @@ exit_code print_all(const std::vector<reference_end>& ends, bool json) {
 }
 
 result<run_context> make_context(const reference_arguments& arguments, const fs::path& scratch) {
-  if (access(arguments.python.c_str(), X_OK) != 0)
+  const auto python = find_program(arguments.python);
+  if (python.empty())
     return fail(errc::invalid_input, "--python " + arguments.python + ": no such program");
   auto programs = program_folder();
   if (!programs)
@@ -293,7 +294,7 @@ result<run_context> make_context(const reference_arguments& arguments, const fs:
   // The same inputs every time: a reference that ran yesterday runs today.
   context.secret = hmac_sha256("gristmill problem reference", "0");
   context.oracle = "torch";
-  context.python = arguments.python;
+  context.python = python;
   context.check_elements_max = UINT64_MAX; // No twin in place of the workload itself.
   if (const char* blobs = std::getenv("FLASHINFER_TRACE_DIR"))
     context.blob_roots.emplace_back(blobs);

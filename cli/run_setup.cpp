@@ -3,6 +3,7 @@
 #include "actors/candidate.hpp"
 #include "cli/commands.hpp"
 #include "cli/device_setup.hpp"
+#include "cli/find_program.hpp"
 #include "cli/flag_choice.hpp"
 #include "gpu/lease/policy.hpp"
 #include "journal/hash.hpp"
@@ -212,9 +213,8 @@ result<void> find_tools(run_setup& setup) {
   setup.context.oracle = setup.settings.oracle;
   if (const char* blobs = std::getenv("FLASHINFER_TRACE_DIR"))
     setup.context.blob_roots.emplace_back(blobs);
-  if (access(setup.settings.python.c_str(), X_OK) == 0)
-    setup.context.python = setup.settings.python;
-  else if (setup.settings.oracle == "torch")
+  setup.context.python = find_program(setup.settings.python);
+  if (setup.context.python.empty() && setup.settings.oracle == "torch")
     return fail(errc::invalid_input,
       "--python " + setup.settings.python + ": no such program, and --oracle torch needs it");
   return {};

@@ -1,6 +1,7 @@
 #include "cli/sanitizer_process.hpp"
 
 #include "cli/baseline_child.hpp"
+#include "cli/find_program.hpp"
 #include "cli/scratch_folder.hpp"
 #include "protocol/json_document.hpp"
 #include "protocol/nearest.hpp"
@@ -45,24 +46,6 @@ std::string command_line(const std::vector<std::string>& command, const std::str
   for (const auto& word : command)
     out += " " + quoted(word);
   return out + " >" + quoted(log) + " 2>&1 </dev/null";
-}
-
-bool is_program(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
-}
-
-std::string on_path(const std::string& name) {
-  const char* set = std::getenv("PATH");
-  const std::string all = set == nullptr ? "" : set;
-  for (size_t at = 0; at <= all.size();) {
-    const auto end = std::min(all.find(':', at), all.size());
-    if (end > at)
-      if (const auto path = fs::path(all.substr(at, end - at)) / name; is_program(path))
-        return fs::absolute(path).string();
-    at = end + 1;
-  }
-  return {};
 }
 
 /// The beginning of a file, and whether there is more.
@@ -167,17 +150,17 @@ sanitizer_look own_look(sanitizer_tool tool, const sanitized_calls* calls,
 
 result<sanitizer_program> find_sanitizer(const std::string& given) {
   const std::string name = given.empty() ? "compute-sanitizer" : given;
-  std::string path = name.find('/') == std::string::npos ? on_path(name) : name;
+  std::string path = find_program(name);
   if (given.empty() && path.empty())
     for (const auto& place : usual_places())
       if (path.empty() && is_program(place))
         path = place;
-  if (path.empty() || !is_program(path)) {
+  if (path.empty()) {
     std::vector<std::string> there;
     for (const auto& place : usual_places())
       if (is_program(place))
         there.push_back(place);
-    if (auto found = on_path("compute-sanitizer"); !found.empty())
+    if (auto found = find_program("compute-sanitizer"); !found.empty())
       there.push_back(std::move(found));
     return fail(errc::invalid_input,
       fmt::format("--sanitizer-program {}: no such program{}", excerpt(name, 200),
@@ -185,8 +168,6 @@ result<sanitizer_program> find_sanitizer(const std::string& given) {
                         "name it with --sanitizer-program PATH (it comes with the CUDA toolkit)"
                       : suggestion(name, there)));
   }
-  std::error_code error;
-  path = fs::absolute(path, error).string();
   auto scratch = scratch_folder::create("gristmill-sanitizer-");
   if (!scratch)
     return pass(scratch);

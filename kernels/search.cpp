@@ -5,9 +5,9 @@
 
 namespace gristmill {
 
-search_result propose(const problem& target, const op_graph& graph,
-  const std::vector<trial>& history, const std::vector<std::string>& in_flight, uint64_t seed,
-  const search_limits& limits, search_strategy strategy) {
+search_result propose(const problem& target, const op_graph& graph, const trial_history& history,
+  const std::vector<std::string>& in_flight, uint64_t seed, const search_limits& limits,
+  search_strategy strategy) {
   auto programs = program_space::make(target, graph);
   if (!programs)
     return search_ended(search_outcome::no_candidate, programs.error().what);

@@ -77,7 +77,7 @@ struct search_question {
   /// Of the problem (`search_workloads`).
   const std::vector<search_workload>& workloads;
   /// Finished trials, oldest first. Those of keys that are not of this space are left alone.
-  const std::vector<trial>& history;
+  const trial_history& history;
   /// Keys that others are trying.
   const std::vector<std::string>& in_flight;
   uint64_t seed = 0;
@@ -105,8 +105,8 @@ search_result propose(const search_space& space, const search_question& question
 /// The same for a problem, without relatives and without a check of plans. Reads the graph anew
 /// each time; who asks often keeps a `program_space`. `no_candidate` with a reason when some
 /// operator has no kernel.
-search_result propose(const problem& target, const op_graph& graph,
-  const std::vector<trial>& history, const std::vector<std::string>& in_flight, uint64_t seed,
-  const search_limits& limits = {}, search_strategy strategy = search_strategy::guided);
+search_result propose(const problem& target, const op_graph& graph, const trial_history& history,
+  const std::vector<std::string>& in_flight, uint64_t seed, const search_limits& limits = {},
+  search_strategy strategy = search_strategy::guided);
 
 } // namespace gristmill

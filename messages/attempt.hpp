@@ -2,6 +2,7 @@
 
 #include "messages/blob.hpp"
 #include "messages/candidate.hpp"
+#include "messages/trial.hpp"
 #include "messages/verdict.hpp"
 #include "messages/wire.hpp"
 
@@ -37,39 +38,6 @@ enum class attempt_kind : uint8_t {
 
 std::string to_string(attempt_kind kind);
 
-/// How much of a measurement an attempt asks for.
-enum class attempt_effort : uint8_t {
-  /// Every workload: the only effort whose verdict can make an incumbent.
-  full = 0,
-  /// A few workloads, to find out cheaply whether the candidate is worth more.
-  probe,
-};
-
-std::string to_string(attempt_effort effort);
-
-/// Median time of one workload, in nanoseconds.
-struct workload_time {
-  std::string uuid;
-  uint64_t ns = 0;
-};
-
-/// What is known about a candidate that was tried before on the same problem.
-struct trial {
-  std::string key;
-  verdict_status status = verdict_status::not_checked;
-  /// `verdict::objective_ns`; 0 unless passed.
-  uint64_t objective_ns = 0;
-  /// `verdict::floor_share`; 0 unless passed.
-  f64 floor_share;
-  /// A probe and a full trial of one point have different keys.
-  attempt_effort effort = attempt_effort::full;
-  /// Of the workloads that were measured, in the problem's order; empty unless passed.
-  std::vector<workload_time> times;
-  candidate_ref candidate;
-  /// As in `verdict`.
-  blob_ref feedback;
-};
-
 /// What the planner hands to a worker: one attempt.
 struct assignment {
   attempt_id id;
@@ -79,7 +47,7 @@ struct assignment {
   /// Seed of this attempt, derived from the run's seed and the id.
   uint64_t seed = 0;
   /// All finished trials of the problem, oldest first; the proposer needs no memory of its own.
-  std::vector<trial> history;
+  trial_history history;
   /// Keys that other workers are trying right now.
   std::vector<std::string> in_flight;
   /// Only for planted attempts: the given candidate.

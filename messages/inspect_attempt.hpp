@@ -11,6 +11,18 @@ GRISTMILL_FIELDS(attempt_id, problem, language, ordinal)
 GRISTMILL_FIELDS(candidate_ref, hash, source, plan, key, parent, hypothesis)
 GRISTMILL_FIELDS(workload_time, uuid, ns)
 GRISTMILL_FIELDS(trial, key, status, objective_ns, floor_share, effort, times, candidate, feedback)
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, trial_history::row& x) {
+  if constexpr (Inspector::reads_state) {
+    return f(const_cast<trial&>(*x.seen)); // An inspector that reads changes nothing.
+  } else {
+    auto made = std::make_shared<trial>();
+    x.seen = made;
+    return f(*made);
+  }
+}
+
 GRISTMILL_FIELDS(
   assignment, id, kind, device_model, seed, history, in_flight, given, graph, moved_from, notes)
 GRISTMILL_FIELDS(attempt_summary, id, kind, worker, outcome, candidate, effort, status,

@@ -171,7 +171,7 @@ attempt::commands attempt::on(const answered<claim_reply>& what, instant now) {
 }
 
 attempt::commands attempt::compile(instant now) {
-  work_.history = std::vector<trial>{}; // Only proposers look at it.
+  work_.history.clear(); // Only proposers look at it.
   enter(attempt_state::compiling, now + limits_.compile);
   return {compile_request{work_.id, candidate_, work_.device_model}};
 }
@@ -445,7 +445,7 @@ std::string attempt::note() const {
 
 attempt::commands attempt::finish(attempt_outcome outcome, std::string reason, instant now) {
   commands out;
-  work_.history = std::vector<trial>{};
+  work_.history.clear();
   if (state_ == attempt_state::waiting_lease) {
     lease_command cancel;
     cancel.verb = lease_verb::cancel;

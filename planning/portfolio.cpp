@@ -452,7 +452,7 @@ void portfolio::put_verdict(problem& p, const flight& f, trial seen) {
                [&](const trial& t) { return t.key == seen.key; })
                           : p.history.end();
   if (old != p.history.end())
-    *old = std::move(seen);
+    p.history.replace(static_cast<size_t>(old - p.history.begin()), std::move(seen));
   else
     p.history.push_back(std::move(seen));
 }

@@ -276,7 +276,7 @@ private:
     std::set<std::string> rerun_candidates;
     /// It was finished, and is open again for `reruns` alone.
     bool only_reruns = false;
-    std::vector<trial> history;
+    trial_history history;
     std::set<std::string> known;
     /// Failures of ours by key.
     std::map<std::string, uint32_t> broken;

@@ -35,6 +35,10 @@ class run_log:
     def count(self, kind="verdict"):
         return len(self.events(kind))
 
+    def count_between(self, kind, first, last):
+        """Events of a kind from one Unix time to another, in seconds."""
+        return sum(1 for event in self.events(kind) if first <= event["wall"] / 1e9 <= last)
+
     def verify(self):
         """(sound, what `gristmill log verify` says)"""
         done = subprocess.run([self.gristmill, "log", "verify", str(self.run)], capture_output=True, text=True)

@@ -6,7 +6,8 @@ import os
 import threading
 import time
 
-sample = collections.namedtuple("sample", "at pid rss_kib files threads cpu")
+# `at` is monotonic, `wall` is Unix time, both in seconds; `cpu` in seconds.
+sample = collections.namedtuple("sample", "at wall pid rss_kib files threads cpu")
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -18,7 +19,7 @@ def of_process(pid):
         with open("/proc/%d/stat" % pid) as line:
             fields = line.read().rpartition(")")[2].split()
         files = len(os.listdir("/proc/%d/fd" % pid))
-        return sample(time.monotonic(), pid, int(status["VmRSS"].split()[0]), files, int(status["Threads"]),
+        return sample(time.monotonic(), time.time(), pid, int(status["VmRSS"].split()[0]), files, int(status["Threads"]),
                       (int(fields[11]) + int(fields[12])) / TICK)
     except (OSError, KeyError, IndexError, ValueError):
         return None
@@ -45,22 +46,25 @@ class watch:
 
 
 class slope:
-    """Change per minute of (seconds, value) by least squares over means of blocks, with a 95 % interval.
+    """Change per minute of (seconds, value) by least squares over blocks, with a 95 % interval.
 
     Single samples are not independent of each other, means of blocks are nearly so; below four blocks nothing is known.
+    With `lowest`, the least value of each block instead of its mean: what comes and goes is left out of it, and what
+    stays is not.
     """
 
     # Student's t, two-sided 95 %, for 1 … 30 degrees of freedom.
     T95 = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10,
            2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04]
 
-    def __init__(self, points, skip=0.0, blocks=20):
+    def __init__(self, points, skip=0.0, blocks=20, lowest=False):
         points = points[int(len(points) * skip):]
         size = max(1, len(points) // blocks)
         means = []
         for first in range(0, len(points) - size + 1, size):
             part = points[first:first + size]
-            means.append((sum(p[0] for p in part) / size / 60, sum(p[1] for p in part) / size))
+            value = min(p[1] for p in part) if lowest else sum(p[1] for p in part) / size
+            means.append((sum(p[0] for p in part) / size / 60, value))
         self.known = len(means) >= 4
         self.blocks = len(means)
         self.mean = sum(m[1] for m in means) / len(means) if means else 0.0
@@ -82,3 +86,16 @@ class slope:
             return "too few samples (%d blocks)" % self.blocks
         return "mean %.1f %s, %+.3f %s a minute (95 %% interval %+.3f to %+.3f; %d blocks over %.1f minutes)" % (
             self.mean, unit, self.per_minute, unit, self.low, self.high, self.blocks, self.minutes)
+
+
+# Below this nothing is said: a run's first minutes are no measure of what it leaks.
+MINUTES_TO_JUDGE = 10
+
+
+def why_it_grows(floor, remembered):
+    """A fault, or None: whether the lowest memory (a `slope` in MiB) grew by more than what was to be `remembered` in that
+    time (MiB) and 5 % of its mean."""
+    growth = floor.low * floor.minutes
+    if not floor.known or floor.minutes < MINUTES_TO_JUDGE or growth <= remembered + 0.05 * floor.mean:
+        return None
+    return "memory grows: at least %.1f MiB in %.1f minutes, of which %.1f are remembered" % (growth, floor.minutes, remembered)

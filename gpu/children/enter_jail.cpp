@@ -51,6 +51,10 @@ std::vector<std::string> clean_environment(
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"})
     if (const char* value = std::getenv(name))
       all.push_back(fmt::format("{}={}", name, value));
+#ifdef __SANITIZE_ADDRESS__
+  all.emplace_back(
+    "ASAN_OPTIONS=detect_leaks=0"); // It would have to trace the child, which is refused here.
+#endif
   return all;
 }
 

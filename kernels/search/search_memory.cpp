@@ -7,7 +7,7 @@
 namespace gristmill {
 
 void search_memory::learn(
-  const std::string& structure, const std::string& problem, const std::vector<trial>& history) {
+  const std::string& structure, const std::string& problem, const trial_history& history) {
   std::vector<const trial*> passed;
   for (const trial& one : history) {
     const search_key key = read_key(one.key);

@@ -19,7 +19,7 @@ public:
 
   /// Takes the best passed full trials of a problem in the place of what was known of it.
   void learn(
-    const std::string& structure, const std::string& problem, const std::vector<trial>& history);
+    const std::string& structure, const std::string& problem, const trial_history& history);
 
   /// Keys of the best points of the other problems with that structure: the best of each first, in
   /// the order of names; each key once.

@@ -16,7 +16,7 @@ bool has_passed(const trial& one) {
 } // namespace
 
 search_record::search_record(const search_space& space,
-  const std::vector<search_workload>& workloads, const std::vector<trial>& history,
+  const std::vector<search_workload>& workloads, const trial_history& history,
   const std::vector<std::string>& in_flight) {
   for (size_t i = 0; i < workloads.size(); ++i)
     place_of_workload_.emplace(workloads[i].uuid, i);

@@ -55,7 +55,7 @@ struct probe_ratio {
 class search_record {
 public:
   search_record(const search_space& space, const std::vector<search_workload>& workloads,
-    const std::vector<trial>& history, const std::vector<std::string>& in_flight);
+    const trial_history& history, const std::vector<std::string>& in_flight);
 
   /// The key has a verdict or is being tried.
   bool knows(std::string_view key) const { return known_.contains(key); }

@@ -15,7 +15,7 @@ std::string id_of(size_t place) {
   return std::to_string(place + 1);
 }
 
-std::string numbers_of(const std::vector<trial>& history, size_t place) {
+std::string numbers_of(const trial_history& history, size_t place) {
   const auto& t = history[place];
   if (t.status != verdict_status::passed)
     return to_string(t.status);
@@ -30,7 +30,7 @@ std::string numbers_of(const std::vector<trial>& history, size_t place) {
 }
 
 std::optional<shown_candidate> shown(
-  const std::vector<trial>& history, size_t place, const blob_reader& read) {
+  const trial_history& history, size_t place, const blob_reader& read) {
   const auto& t = history[place];
   auto source = read(t.candidate.source);
   auto plan = read(t.candidate.plan);
@@ -57,7 +57,7 @@ std::optional<feedback> feedback_of(const trial& t, const blob_reader& read) {
 
 /// The table, oldest first; only the newest rows get the reason, which has to be read.
 std::vector<history_row> rows_of(
-  const std::vector<trial>& history, uint32_t rows_max, const blob_reader& read) {
+  const trial_history& history, uint32_t rows_max, const blob_reader& read) {
   std::vector<history_row> out;
   uint64_t best = 0;
   const size_t first = history.size() > rows_max ? history.size() - rows_max : 0;
@@ -83,7 +83,7 @@ std::vector<history_row> rows_of(
 }
 
 /// "Before the table: 34 attempts; 20 PASSED, 14 COMPILE_ERROR; strategies tried: …"
-std::string summary_of_older(const std::vector<trial>& history, uint32_t rows_max) {
+std::string summary_of_older(const trial_history& history, uint32_t rows_max) {
   if (history.size() <= rows_max)
     return {};
   const size_t older = history.size() - rows_max;

@@ -56,7 +56,7 @@ bool can_be_mended(const trial& t) {
 }
 
 /// The fastest; the earlier of equals.
-std::optional<size_t> best_of(const std::vector<trial>& history) {
+std::optional<size_t> best_of(const trial_history& history) {
   std::optional<size_t> out;
   for (size_t i = 0; i < history.size(); ++i)
     if (is_passed(history[i]) && (!out || history[i].objective_ns < history[*out].objective_ns))
@@ -64,7 +64,7 @@ std::optional<size_t> best_of(const std::vector<trial>& history) {
   return out;
 }
 
-const trial* find(const std::vector<trial>& history, const std::string& hash) {
+const trial* find(const trial_history& history, const std::string& hash) {
   for (const auto& t : history)
     if (!hash.empty() && t.candidate.hash == hash)
       return &t;
@@ -72,7 +72,7 @@ const trial* find(const std::vector<trial>& history, const std::string& hash) {
 }
 
 /// Failures in a row that led to this one, itself included.
-size_t failures_behind(const std::vector<trial>& history, const trial& last) {
+size_t failures_behind(const trial_history& history, const trial& last) {
   size_t n = 0;
   for (const auto* t = &last; t != nullptr && !is_passed(*t) && n <= history.size();
        t = find(history, t->candidate.parent))
@@ -82,7 +82,7 @@ size_t failures_behind(const std::vector<trial>& history, const trial& last) {
 
 /// The worker's own newest candidate when it failed and is worth mending. A worker without a memory
 /// of this problem takes the newest trial of all.
-std::optional<size_t> to_mend(const std::vector<trial>& history, const own_work& own) {
+std::optional<size_t> to_mend(const trial_history& history, const own_work& own) {
   if (history.empty())
     return std::nullopt;
   size_t place = history.size() - 1;
@@ -102,7 +102,7 @@ std::optional<size_t> to_mend(const std::vector<trial>& history, const own_work&
 }
 
 /// Passed ones that are not much slower than the best and were made in another way.
-std::vector<size_t> diverse(const std::vector<trial>& history, size_t best) {
+std::vector<size_t> diverse(const trial_history& history, size_t best) {
   std::vector<size_t> out;
   const auto limit = static_cast<double>(history[best].objective_ns) * diverse_slower_max;
   const auto strategy = strategy_of(history[best].key);
@@ -165,7 +165,7 @@ std::string strategy_of(std::string_view key) {
   return strategy == "free" ? std::string{} : std::string(strategy);
 }
 
-std::vector<finished_turn> turns_of(const std::vector<trial>& history) {
+std::vector<finished_turn> turns_of(const trial_history& history) {
   std::vector<finished_turn> out;
   for (const auto& t : history)
     if (t.status != verdict_status::infrastructure)

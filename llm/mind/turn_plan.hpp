@@ -19,7 +19,7 @@ std::string model_key(std::string_view strategy, std::string_view hash);
 std::string strategy_of(std::string_view key);
 
 /// The history as the rules of search look at it; what the house broke is left out.
-std::vector<finished_turn> turns_of(const std::vector<trial>& history);
+std::vector<finished_turn> turns_of(const trial_history& history);
 
 /// What one attempt is about, before a model is asked.
 struct turn_plan {

@@ -115,7 +115,9 @@ std::vector<kernel_name> kernels_of(const std::vector<device_token>& tokens) {
       continue;
     for (size_t at = i + 1; at < tokens.size();) {
       const auto& token = tokens[at];
-      const std::string_view next = at + 1 < tokens.size() ? tokens[at + 1].text : "";
+      // Not `: ""`, which would make a copy of the text that ends with this line.
+      const auto next =
+        at + 1 < tokens.size() ? std::string_view(tokens[at + 1].text) : std::string_view();
       if (token.text == "[") {
         at = behind_brackets(tokens, at);
       } else if (attributes.contains(token.text) && next == "(") {

@@ -124,6 +124,7 @@ struct local_compiler final : compiler_actor::base {
       return out;
     }};
   }
+  void on_exit() override { memory = nullptr; } // Which holds this actor.
   std::shared_ptr<local_memory> memory;
 };
 

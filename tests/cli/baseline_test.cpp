@@ -86,6 +86,25 @@ TEST_CASE("code of an agent is one more mode under the same check") {
   }
 }
 
+TEST_CASE("an interpreter without a slash is looked for on the PATH") {
+  const work_folder here;
+  fs::rename(here.folder / "python", here.folder / "python-of-this-test");
+  std::ofstream(here.folder / "python-of-nobody") << "not executable";
+  const auto ask = [&](const std::string& python) {
+    program run({"baseline", "softmax", "--gpus", "cpu", "--modes", "eager", "--python", python},
+      {{"PATH", here.folder.string() + ":/usr/bin:/bin"}});
+    const int code = run.wait();
+    return std::pair{code, run.out() + run.err()};
+  };
+  const auto [code, said] = ask("python-of-this-test");
+  CHECK_MESSAGE(code == 0, said);
+  for (const std::string wrong : {"python-of-nobody", "python-that-is-nowhere"}) {
+    const auto [status, why] = ask(wrong);
+    CHECK(status == 2);
+    CHECK(why.find("--python " + wrong + ": no such program") != std::string::npos);
+  }
+}
+
 TEST_CASE("after the deadline no mode begins, and a workload without a time has no baseline") {
   const work_folder here;
   const auto done = ended({"baseline", "softmax", "--gpus", "cpu", "--python", here.python(),

@@ -62,7 +62,8 @@ public:
   /// Nothing is held any more, within a few seconds.
   bool all_free() const {
     return eventually([&] {
-      for (const auto& gpu : status()["gpus"])
+      const auto now = status();
+      for (const auto& gpu : now["gpus"])
         if (gpu["phase"] != "free")
           return false;
       return true;

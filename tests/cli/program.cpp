@@ -102,6 +102,9 @@ void program::signal(int number) const {
 }
 
 int program::wait(std::chrono::seconds at_most) {
+#ifdef __SANITIZE_ADDRESS__
+  at_most *= 5; // The program is as much slower.
+#endif
   REQUIRE(pid_ > 0);
   int status = 0;
   bool ended = eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, at_most);

@@ -32,13 +32,13 @@ trial judged(const generated_candidate& one, verdict_status status = verdict_sta
 }
 
 /// Runs a search to its end, or for so many steps.
-std::vector<trial> whole_search(const graph_problem& of, uint64_t seed, search_strategy strategy,
+trial_history whole_search(const graph_problem& of, uint64_t seed, search_strategy strategy,
   size_t steps_max, std::string& reason) {
   auto programs = program_space::make(of.target, of.graph);
   REQUIRE(programs);
   const program_search_space space(std::move(*programs));
   const auto workloads = search_workloads(of.target, 2'000'000);
-  std::vector<trial> history;
+  trial_history history;
   while (history.size() < steps_max) {
     const auto next =
       propose(space, {workloads, history, {}, seed + history.size(), {}, {}, {}}, strategy);

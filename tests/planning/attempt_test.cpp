@@ -207,7 +207,7 @@ TEST_CASE_FIXTURE(worker_fixture, "a taken key is proposed anew, with what is ta
 TEST_CASE_FIXTURE(
   worker_fixture, "the history of a problem is held until a candidate is chosen, and no longer") {
   auto work = make_work();
-  work.history.resize(3);
+  work.history = {trial{}, trial{}, trial{}};
   mind = attempt{"worker-1", limits};
   step(work);
   step(proposed());
@@ -215,13 +215,13 @@ TEST_CASE_FIXTURE(
   CHECK(said<propose_request>().work.history.size() == 3);
   step(proposed("k2"));
   step(claimed());
-  CHECK(mind.work().history.capacity() == 0);
+  CHECK(mind.work().history.empty());
   mind = attempt{"worker-1", limits};
   step(work);
   proposal none;
   none.kind = proposal_kind::exhausted;
   step(answered<proposal>{id(), none});
-  CHECK(mind.work().history.capacity() == 0);
+  CHECK(mind.work().history.empty());
 }
 
 TEST_CASE_FIXTURE(worker_fixture, "a proposer that only names taken keys ends the attempt") {

@@ -115,7 +115,8 @@ TEST_CASE_FIXTURE(rerun_fixture, "the new verdict takes the place of the old one
   auto first = failed("a");
   failed("b");
   rerun(first, "a");
-  auto note = end(give(), "a", verdict_status::passed, 400);
+  const auto given = give();
+  auto note = end(given, "a", verdict_status::passed, 400);
   CHECK(note.accepted);
   CHECK(note.improved);
   CHECK(note.rerun_of == "p/cuda/0");
@@ -127,6 +128,8 @@ TEST_CASE_FIXTURE(rerun_fixture, "the new verdict takes the place of the old one
   CHECK(work.history[0].status == verdict_status::passed);
   CHECK(work.history[0].objective_ns == 400);
   CHECK(work.history[1].status == verdict_status::runtime_error);
+  CHECK_MESSAGE(given.history[0].status == verdict_status::runtime_error,
+    "what somebody was given does not change under his eyes");
   CHECK_FALSE_MESSAGE(mind->claim({work.id, "a"}).granted, "it stays known");
 }
 

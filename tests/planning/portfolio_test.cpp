@@ -256,6 +256,7 @@ TEST_CASE_FIXTURE(planner_fixture, "an assignment carries what is known and what
   CHECK(c.history.size() == 2);
   CHECK(c.history[1].key == "a");
   CHECK(c.in_flight.empty());
+  CHECK_MESSAGE(&c.history[0] == &b.history[0], "the trials are shared, not copied");
 }
 
 TEST_CASE_FIXTURE(planner_fixture, "a key is tried once: known and claimed ones are refused") {

@@ -167,9 +167,12 @@ inline value floor_divide(const value& a, const value& b) {
 inline value modulo(const value& a, const value& b) {
   if (!both_integers(a, b))
     return finite(floor_rest(to_real(a), to_real(b)), "%");
+  if (b.i == 0)
+    refuse("division by zero");
   if (b.i == -1)
     return integer(0);
-  return integer(a.i - floor_quotient(a.i, b.i) * b.i);
+  const int64_t rest = a.i % b.i; // The quotient times b.i may be beyond 64 bits.
+  return integer(rest != 0 && (rest < 0) != (b.i < 0) ? rest + b.i : rest);
 }
 
 inline value whole_power(int64_t base, int64_t exponent) {

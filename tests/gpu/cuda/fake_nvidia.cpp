@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,7 +92,9 @@ cupti_kernel kernel_record(const char* name, const launch_config& config) {
     static_cast<int>(config.grid_z)};
   r.block = {static_cast<int>(config.block_x), static_cast<int>(config.block_y),
     static_cast<int>(config.block_z)};
-  r.name = name;
+  // CUPTI's names outlive the module of the kernel, and so do these.
+  static std::set<std::string> names;
+  r.name = names.insert(name).first->c_str();
   return r;
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("the search begins with the warpgroup units, though the small twin has
   const device_facts device{132, 232'448, 233'472, 50'331'648, 90};
   const auto check = make_plan_check(large.target.def, {{work.uuid, *full, *twin, {}, {}}}, device);
   const auto workloads = search_workloads(large.target, check_elements);
-  std::vector<trial> history;
+  trial_history history;
   const auto next = propose(space, {workloads, history, {}, 1, {}, check});
   REQUIRE_MESSAGE(next.outcome == search_outcome::candidate, next.reason);
   CHECK(next.candidate.key == "attention_units/k160/st2/turn1");

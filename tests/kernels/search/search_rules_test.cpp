@@ -25,7 +25,7 @@ struct asked {
   search_strategy strategy = search_strategy::guided;
 };
 
-search_result ask(const synthetic_space& space, const std::vector<trial>& history, uint64_t seed,
+search_result ask(const synthetic_space& space, const trial_history& history, uint64_t seed,
   const asked& with = {}) {
   return propose(space,
     {space.workloads(), history, with.in_flight, seed, with.relatives, with.check, with.limits},
@@ -34,7 +34,7 @@ search_result ask(const synthetic_space& space, const std::vector<trial>& histor
 
 /// Runs a search to its end, with the verdicts that `judge` gives.
 struct whole_run {
-  std::vector<trial> history;
+  trial_history history;
   std::vector<generated_candidate> candidates;
   std::string reason;
 };
@@ -79,16 +79,17 @@ size_t count_kind(const whole_run& of, search_key_kind kind) {
 }
 
 /// The history of a search up to the end of its first round of probes.
-std::vector<trial> after_probes(const synthetic_space& space, const asked& with,
+trial_history after_probes(const synthetic_space& space, const asked& with,
   const std::function<void(trial&, size_t)>& change) {
-  std::vector<trial> history;
+  trial_history history;
   size_t probes = 0;
   for (uint64_t step = 0; probes < with.limits.probe_starts; ++step) {
     const auto next = ask(space, history, step, with);
     REQUIRE(next.outcome == search_outcome::candidate);
-    history.push_back(space.judge(next.candidate.key, next.candidate.workloads));
+    trial seen = space.judge(next.candidate.key, next.candidate.workloads);
     if (next.candidate.effort == attempt_effort::probe)
-      change(history.back(), probes++);
+      change(seen, probes++);
+    history.push_back(std::move(seen));
   }
   return history;
 }
@@ -97,7 +98,7 @@ std::vector<trial> after_probes(const synthetic_space& space, const asked& with,
 
 TEST_CASE("equal arguments give equal proposals") {
   const synthetic_space space(with_sizes(several_stages(3), 8));
-  std::vector<trial> history;
+  trial_history history;
   for (uint64_t step = 0; step < 40; ++step) {
     const auto a = ask(space, history, step);
     const auto b = ask(space, history, step);
@@ -119,7 +120,7 @@ TEST_CASE("no key is proposed twice, by any search, also not one that others are
     asked with;
     with.strategy = strategy;
     std::set<std::string> keys;
-    std::vector<trial> history;
+    trial_history history;
     for (uint64_t step = 0; step < 80; ++step) {
       const auto next = ask(space, history, step, with);
       if (next.outcome != search_outcome::candidate)
@@ -159,7 +160,7 @@ TEST_CASE("the first proposal is a full trial of the first point, whatever the s
 
 TEST_CASE("with many workloads the starts are probes of a few of them") {
   const synthetic_space space(with_sizes(several_stages(1), 8));
-  std::vector<trial> history;
+  trial_history history;
   history.push_back(space.judge(ask(space, history, 1).candidate.key));
   const auto next = ask(space, history, 1);
   REQUIRE(next.outcome == search_outcome::candidate);
@@ -237,7 +238,7 @@ TEST_CASE("what is slower than 1.3 times the best is no base for moves") {
   // One workload: everything is a full trial. Only the first point is fast.
   const synthetic_space space(one_family(3, 1));
   const std::string first = space.key(space.first(0));
-  std::vector<trial> history;
+  trial_history history;
   for (uint64_t step = 0; step < 15; ++step) {
     asked with;
     with.limits.plateau = 1000;
@@ -322,7 +323,7 @@ TEST_CASE("points of relatives come right after the first, in full, and once eac
   const synthetic_space space(with_sizes(several_stages(1), 8));
   asked with;
   with.relatives = {"no such point", space.key(space.at(11)), space.key(space.at(500))};
-  std::vector<trial> history{space.judge(space.key(space.first(0)))};
+  trial_history history{space.judge(space.key(space.first(0)))};
   for (size_t i = 1; i < 3; ++i) {
     const auto next = ask(space, history, 1, with);
     CHECK(next.candidate.key == with.relatives[i]);
@@ -371,7 +372,7 @@ TEST_CASE(
 TEST_CASE("a combination that promises less than 1 % is not worth a trial") {
   const synthetic_space space(with_sizes(several_stages(1), 4));
   const auto kind_at = [&](double gain) {
-    std::vector<trial> history;
+    trial_history history;
     for (uint64_t i = 0; i < 4; ++i) {
       const auto point = i == 0 ? space.first(0) : space.at(i * 50);
       trial one = space.judge(space.key(point));
@@ -478,7 +479,7 @@ TEST_CASE("exhaustive comes back to a point that was given back") {
   with.limits.plateau = 1'000'000;
   auto all = run(space, 1, with);
   const std::string lost = all.history[5].key;
-  all.history.erase(all.history.begin() + 5);
+  all.history.erase(5);
   CHECK(ask(space, all.history, 1, with).candidate.key == lost);
 }
 

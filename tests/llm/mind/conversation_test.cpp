@@ -350,8 +350,9 @@ TEST_CASE_FIXTURE(mind_fixture, "answers that nobody waits for change nothing") 
 }
 
 TEST_CASE_FIXTURE(mind_fixture, "a best that is good enough ends the search") {
-  auto& best = tried("loads", verdict_status::passed, 1000, kernel_source(1));
+  auto best = tried("loads", verdict_status::passed, 1000, kernel_source(1));
   best.floor_share = 0.97;
+  work.history.replace(0, best);
   begin();
   CHECK(next<no_idea>().kind == proposal_kind::exhausted);
   CHECK(has(next<no_idea>().reason, "97 %"));

@@ -82,7 +82,7 @@ struct mind_fixture {
   }
 
   /// A finished trial, appended to the history.
-  trial& tried(const std::string& strategy, verdict_status status, uint64_t ns,
+  const trial& tried(const std::string& strategy, verdict_status status, uint64_t ns,
     const std::string& source, const std::string& parent = "") {
     trial t;
     t.candidate.source = put(source);
