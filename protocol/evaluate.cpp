@@ -374,7 +374,7 @@ private:
     if (by <= 0)
       return refuse(fmt::format("`{}` by {}; it takes a positive divisor", name, by));
     const int64_t below = floor_divide(x, by);
-    const int64_t quotient = x - below * by == 0 ? below : below + 1;
+    const int64_t quotient = x % by == 0 ? below : below + 1;
     if (name == "ceil_div")
       return quotient;
     int64_t out = 0;

@@ -288,7 +288,7 @@ inline value ceil_div(const value& a, const value& b) {
   if (by <= 0)
     refuse("`ceil_div` takes a positive divisor");
   const int64_t below = floor_quotient(to_int(a), by);
-  return integer(to_int(a) - below * by == 0 ? below : below + 1);
+  return integer(to_int(a) % by == 0 ? below : below + 1);
 }
 
 inline value align_up(const value& a, const value& b) {
