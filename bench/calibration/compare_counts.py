@@ -21,7 +21,7 @@ COUNTS = (
     ("load requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", ("load_global",), "instructions"),
     ("shared wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
      ("load_shared", "store_shared", "atomic_shared"), "wavefronts"),
-    ("instructions", "smsp__inst_executed.sum", None, "warp_instructions"),
+    ("instructions", "smsp__inst_executed.sum", None, "machine_instructions"),
     ("tensor", "sm__inst_executed_pipe_tensor.sum", ("mma",), "instructions"),
 )
 

@@ -5,14 +5,15 @@
 # sanitizer ncu. `build` is done by itself when something is missing. By name only: `sealed` times the
 # kernels that `kernels` leaves out (once, after the model is frozen), `templates` the points of our own
 # templates that `gristmill-bench-corpus write templates FOLDER` wrote (CALIBRATION_TEMPLATES, else
-# build/calibration/templates). Results go to OUT: probes.csv, kernels.csv, kernel_samples.csv,
-# sealed.csv, sealed_samples.csv, variants.csv, sanitizer.csv, ncu.csv, gpu.csv (clocks, power,
-# temperature while it ran), machine.txt, log.txt. Needs nvcc and nvidia-smi; `sanitizer` needs
-# compute-sanitizer, `ncu` needs ncu and python3. Changes no setting of the GPU. Limits in seconds by
+# build/calibration/templates), `expansion` counts what PTX instructions and library functions become.
+# Results go to OUT: probes.csv, kernels.csv, kernel_samples.csv, sealed.csv, sealed_samples.csv,
+# variants.csv, expansion.csv, sanitizer.csv, ncu.csv, gpu.csv (clocks, power, temperature while it
+# ran), machine.txt, log.txt. Needs nvcc and nvidia-smi; `sanitizer` needs compute-sanitizer, `ncu` and
+# `expansion` need ncu and python3. Changes no setting of the GPU. Limits in seconds by
 # KERNELS_SECONDS (235), TEMPLATES_SECONDS (120), SANITIZER_SECONDS (480), NCU_SECONDS (480).
 set -u
 if [ $# -lt 1 ] || [ ! -f bench/calibration/corpus.txt ]; then
-  echo "usage, from the root of the source tree: run_on_device.sh OUT [build|probes|kernels|sealed|templates|sanitizer|ncu...]" >&2
+  echo "usage, from the root of the source tree: run_on_device.sh OUT [build|probes|kernels|sealed|templates|expansion|sanitizer|ncu...]" >&2
   exit 2
 fi
 out=$1; shift
@@ -95,6 +96,24 @@ templates() {
   timeout 200 "$built/harness" rank "$from/corpus.txt" "$to" "$out" "${TEMPLATES_SECONDS:-120}" 2>&1 | tee -a "$log"
 }
 
+expansion() {
+  if ! command -v ncu >/dev/null; then
+    say "expansion: no ncu here"; failures=1; return
+  fi
+  local pipes
+  timeout 60 "$built/probes" "$built/chained.csv" expansion 2>&1 | tee -a "$log"
+  # The pipes that this GPU's counters tell apart.
+  pipes=$(ncu --query-metrics 2>/dev/null | grep -oE '^smsp__inst_executed_pipe_(alu|fma|fmaheavy|fp16|fp64|xu|lsu|uniform|cbu|adu)\b' | sort -u)
+  say "expansion: counters ${pipes//$'\n'/ }"
+  timeout 300 ncu --clock-control none --csv --page raw --print-units base -k regex:expand \
+    --metrics "smsp__inst_executed.sum,$(printf '%s.sum\n' $pipes | paste -sd,)" \
+    "$built/probes" "$built/under_ncu.csv" expansion >"$built/logs/expansion.txt" 2>&1
+  cp "$built/logs/expansion.txt" "$built/chained.csv" "$out"
+  python3 bench/calibration/expansion_table.py "$built/chained.csv" "$built/logs/expansion.txt" >"$out/expansion.csv" ||
+    { say "expansion: $built/logs/expansion.txt is not reduced"; failures=1; }
+  say "expansion: $(wc -l <"$out/expansion.csv") rows"
+}
+
 sanitizer() {
   if ! command -v compute-sanitizer >/dev/null; then
     say "sanitizer: no compute-sanitizer here"; failures=1; return
@@ -162,6 +181,7 @@ for phase in $phases; do
     kernels) kernels ;;
     sealed) sealed ;;
     templates) templates ;;
+    expansion) expansion ;;
     sanitizer) sanitizer ;;
     ncu) ncu_phase ;;
     *) echo "run_on_device.sh: no phase $phase" >&2; exit 2 ;;

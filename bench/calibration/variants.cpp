@@ -71,6 +71,13 @@ const std::vector<ranked_problem>& ranked_problems() {
     {"gemm_float32", {{"m", 2048}, {"k", 2048}, {"n", 2048}}, "ffma"},
     {"gemm_bias_gelu", {{"tokens", 4096}, {"inputs", 2048}, {"outputs", 4096}}, "mma"},
     {"cumsum_scan", {{"rows", 4096}, {"length", 8192}}, "reduction"},
+    // Timed after mock-clock/3 was frozen.
+    {"layernorm", {{"rows", 8192}, {"width", 8192}}, "reduction"},
+    {"silu_and_mul", {{"tokens", 8192}, {"width", 4096}}, "streaming"},
+    {"softmax_backward", {{"rows", 8192}, {"classes", 4096}}, "reduction"},
+    {"residual_add_rmsnorm", {{"tokens", 8192}, {"hidden", 4096}}, "reduction"},
+    {"rope", {{"tokens", 8192}, {"heads", 32}}, "streaming"},
+    {"batched_gemm", {{"batch", 16}, {"m", 1024}, {"k", 1024}, {"n", 1024}}, "mma"},
   };
   return all;
 }

@@ -45,20 +45,51 @@ double four_norm(const std::vector<double>& values) {
   return root * largest;
 }
 
+double to_two_and_a_half(double x) {
+  return x * x * std::sqrt(x);
+}
+
+// Between DRAM and latency the maximum is softer than among units: queues form before DRAM is full.
+// What few streams of loads have under way arrives in bursts, which take their part of the time of
+// DRAM on top of the latency. Exponent and part are fitted on the probe `launching: read4`.
+double waiting_ns(double dram, double latency, double streams) {
+  const double path = latency + 0.6 * dram / streams;
+  const double largest = std::max(dram, path);
+  if (dram <= 0 || latency <= 0)
+    return std::max(dram, latency);
+  const double sum = to_two_and_a_half(dram / largest) + to_two_and_a_half(path / largest);
+  // As above; the square root is exact to the last bit everywhere.
+  double root = sum;
+  for (int i = 0; i < 64; ++i) {
+    const double next = root - (to_two_and_a_half(root) - sum) / (2.5 * root * std::sqrt(root));
+    if (next >= root)
+      break;
+    root = next;
+  }
+  return root * largest;
+}
+
 uint64_t to_ns(double ns) {
   return static_cast<uint64_t>(std::llround(ns));
 }
 
-void finish(launch_time& time, const gpu_profile& gpu) {
+/// `streams`: blocks of a multiprocessor that load beside each other.
+void finish(launch_time& time, const gpu_profile& gpu, double streams) {
   std::vector<double> values;
-  double largest = -1;
+  double largest = -1, dram = 0, latency = 0;
   for (const time_term& term : time.terms) {
-    values.push_back(term.ns);
+    if (term.name == "dram")
+      dram = term.ns;
+    else if (term.name == "latency")
+      latency = term.ns;
+    else
+      values.push_back(term.ns);
     if (term.ns > largest) {
       largest = term.ns;
       time.bound = term.name;
     }
   }
+  values.push_back(waiting_ns(dram, latency, streams));
   time.ns = gpu.launch_ns + to_ns(four_norm(values));
   // A kernel that does next to nothing is all launch cost.
   if (largest < static_cast<double>(gpu.launch_ns))
@@ -93,17 +124,18 @@ double l2_ns(const gpu_profile& gpu, const sample& of) {
 }
 
 /// Of reading and writing so many sectors.
-double dram_ns(const gpu_profile& gpu, double read_sectors, double written_sectors) {
+double dram_ns(
+  const gpu_profile& gpu, double read_sectors, double written_sectors, double mix_cost) {
   const double read = read_sectors * sector_bytes / (gpu.dram_tb_per_s * 1e3);
   const double written = written_sectors * sector_bytes / (gpu.dram_write_tb_per_s * 1e3);
   if (read + written <= 0)
     return 0;
   const double part = read / (read + written);
-  return (read + written) * (1 + gpu.dram_mix_cost * 4 * part * (1 - part));
+  return (read + written) * (1 + mix_cost * 4 * part * (1 - part));
 }
 
 /// Of the whole grid.
-double dram_ns(const gpu_profile& gpu, const sample& of, double whole) {
+double dram_ns(const gpu_profile& gpu, const sample& of, double whole, double mix_cost) {
   const ptx::counts& done = of.counts;
   double read = of.unshared_reads_left
     ? number(done.unshared_read_sectors) * *of.unshared_reads_left
@@ -120,7 +152,7 @@ double dram_ns(const gpu_profile& gpu, const sample& of, double whole) {
     ? 0
     : number(done.dram_lone_sectors) / number(done.dram_read_sectors);
   read *= 1 + lone * (gpu.dram_lone_cost - 1);
-  return dram_ns(gpu, read, number(done.dram_write_sectors) * whole);
+  return dram_ns(gpu, read, number(done.dram_write_sectors) * whole, mix_cost);
 }
 
 /// Of the sample: the busiest piece of memory takes one update after the other.
@@ -242,14 +274,14 @@ result<launch_time> model_launch(
   const double whole = static_cast<double>(of.grid_blocks) / sampled * of.imbalance;
   const double cycle = 1.0 / gpu.clock_ghz; // ns
 
-  // Of the integer instructions of PTX about a quarter folds into addresses and never issues.
-  const double integer = warps(category::integer) * 0.75;
-  const double fp32 = warps(category::fp32) + warps(category::fp16);
-  const double total = static_cast<double>(of.counts.warp_instructions)
-    - warps(category::integer) * 0.25 - warps(category::other);
+  // In eighths of an instruction.
+  const ptx::machine_counts& machine = of.counts.machine;
+  const double total = number(machine.issue) / 8;
   const double arithmetic =
-    std::max({fp32 / gpu.fp32_rate, integer / gpu.integer_rate, warps(category::sfu) / gpu.sfu_rate,
-      warps(category::fp64) / gpu.fp64_rate, warps(category::convert) / gpu.convert_rate});
+    std::max({number(machine.fma) / gpu.fp32_rate, number(machine.heavy) / gpu.integer_rate,
+      number(machine.alu) / gpu.integer_rate, number(machine.xu) / gpu.sfu_rate,
+      number(machine.fp64) / gpu.fp64_rate})
+    / 8;
   const double shared = waves(category::load_shared) + waves(category::store_shared)
     + waves(category::atomic_shared) + warps(category::shuffle);
   // What atomics cost beside their request stands in a term of its own.
@@ -264,6 +296,9 @@ result<launch_time> model_launch(
   const double path = static_cast<double>(of.counts.block_critical_cycles) / sampled * of.imbalance;
   const double rounds = std::max(1.0, blocks_on_sm / static_cast<double>(time.resident_blocks));
 
+  // Blocks that start together walk over DRAM together; those that follow them do not.
+  const double mix_cost = gpu.dram_mix_cost + (gpu.dram_walk_mix_cost - gpu.dram_mix_cost) / rounds;
+
   time.terms = {
     {"issue", total / gpu.issue_rate * share * cycle},
     {"arithmetic", arithmetic * share * cycle},
@@ -273,20 +308,23 @@ result<launch_time> model_launch(
       ((shared + global) / gpu.lsu_rate + mma) * share * cycle},
     {"tensor", wgmma_cycles(gpu, of.counts) * share * cycle},
     {"l2", l2_ns(gpu, of) * whole},
-    {"dram", dram_ns(gpu, of, whole)},
+    {"dram", dram_ns(gpu, of, whole, mix_cost)},
     {"atomics", atomics_ns(gpu, of.counts) * whole},
     {"latency", rounds * (path + gpu.block_turnover_cycles) * cycle},
     {"blocks", static_cast<double>(of.grid_blocks) * gpu.block_start_ns},
   };
-  finish(time, gpu);
+  finish(time, gpu,
+    std::clamp(
+      number(of.grid_blocks) / gpu.sm_count, 1.0, static_cast<double>(time.resident_blocks)));
   return time;
 }
 
 launch_time model_transfer(const gpu_profile& gpu, uint64_t read_bytes, uint64_t written_bytes) {
   launch_time time;
   time.terms = {{"dram",
-    dram_ns(gpu, number(read_bytes) / sector_bytes, number(written_bytes) / sector_bytes)}};
-  finish(time, gpu);
+    dram_ns(gpu, number(read_bytes) / sector_bytes, number(written_bytes) / sector_bytes,
+      gpu.dram_mix_cost)}};
+  finish(time, gpu, 1);
   return time;
 }
 

@@ -74,9 +74,9 @@ bool reads_are_shared(const sample& of);
 ///
 /// Each resource (issue slots, arithmetic, load/store unit, tensor cores, L2, DRAM, atomics, the
 /// latency of the critical path of a block, and the starting of blocks) has the time that it alone
-/// would need; the launch takes their 4-norm, a soft maximum, plus the cost of a launch. Uses + - *
-/// / only, so that every build gives the same nanoseconds. Fails with `refused` when no block fits
-/// on an SM.
+/// would need; the launch takes a soft maximum of them (of DRAM and latency their 2.5-norm, with it
+/// and the others the 4-norm), plus the cost of a launch. Uses + - * / and square roots only, so
+/// that every build gives the same nanoseconds. Fails with `refused` when no block fits on an SM.
 result<launch_time> model_launch(
   const gpu_profile& gpu, const ptx::entry_info& entry, const sample& of);
 

@@ -36,6 +36,8 @@ struct gpu_profile {
   double dram_tb_per_s = 0;
   double dram_write_tb_per_s = 0;
   double dram_mix_cost = 0;
+  /// The share among blocks that start at once and walk over the data together.
+  double dram_walk_mix_cost = 0;
   double dram_lone_cost = 0;
   double l2_tb_per_s = 0;
   /// Requests for any sectors of one line.
@@ -61,7 +63,6 @@ struct gpu_profile {
   double fp32_rate = 0;
   double integer_rate = 0;
   double sfu_rate = 0;
-  double convert_rate = 0;
   double fp64_rate = 0;
   /// Wavefronts of the load/store unit per cycle and SM.
   double lsu_rate = 0;
@@ -111,7 +112,7 @@ result<gpu_profile> profile(std::string_view name);
 result<gpu_profile> parse_profile(std::string_view json, std::string_view file_name);
 
 /// Version of the time model; part of every modelled time.
-constexpr std::string_view clock_version = "mock-clock/2";
+constexpr std::string_view clock_version = "mock-clock/3";
 
 /// What the model's times are worth for this GPU, to stand beside them: "off by 12 % on average (76
 /// kernels)", or "uncalibrated".

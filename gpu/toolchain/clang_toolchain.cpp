@@ -26,7 +26,7 @@ namespace gristmill {
 namespace {
 
 /// Changes whenever something below changes what comes out of the same input.
-constexpr std::string_view recipe_version = "clang-recipe/3";
+constexpr std::string_view recipe_version = "clang-recipe/4";
 
 // A toolkit that happens to be installed must not change the PTX version, so none is looked for.
 const std::vector<std::string> without_toolkit{"--cuda-path=nowhere", "--cuda-feature=+ptx80"};
@@ -38,9 +38,10 @@ const std::vector<std::string> front_end_flags{"-x", "cuda", "--cuda-device-only
   "-emit-llvm", "-S"};
 
 // Optimises and generates code. The level of fused multiply-adds is what `-x cuda` means by
-// default.
+// default. nvcc lets a pointer to one type read what was written as another, and kernels rely on
+// it: what the front end says about types serves `trust_alignment` only.
 const std::vector<std::string> back_end_flags{"--target=nvptx64-nvidia-cuda", "-O3", "-w", "-mllvm",
-  "-nvptx-fma-level=2", "-fno-color-diagnostics", "-S", "-x", "ir"};
+  "-nvptx-fma-level=2", "-mllvm", "-enable-tbaa=false", "-fno-color-diagnostics", "-S", "-x", "ir"};
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
   to.insert(to.end(), from.begin(), from.end());

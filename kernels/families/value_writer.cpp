@@ -388,12 +388,14 @@ written_value value_writer::read_node(
 
 std::string value_writer::preamble(const std::string& body) const {
   std::string text;
-  if (body.find("__nv_bfloat16") != std::string::npos
-    || body.find("round_bf16(") != std::string::npos)
+  // A type may stand among the parameters alone.
+  const std::string all = parameters_.declarations() + body;
+  const auto names = [&](std::string_view what) { return all.find(what) != std::string::npos; };
+  if (names("__nv_bfloat16") || names("round_bf16("))
     text += "#include <cuda_bf16.h>\n";
-  if (body.find("__half") != std::string::npos || body.find("round_fp16(") != std::string::npos)
+  if (names("__half") || names("round_fp16("))
     text += "#include <cuda_fp16.h>\n";
-  if (body.find("__nv_fp8") != std::string::npos)
+  if (names("__nv_fp8"))
     text += "#include <cuda_fp8.h>\n";
   text += "#include <cstdint>\n#include <math.h>\n";
   text += macro_lines(target_.def, {"WIDE"});

@@ -95,7 +95,7 @@ public:
   index_id input_dim(const tensor_spec& spec, size_t dim);
   std::vector<index_id> input_shape(const tensor_spec& spec);
 
-  /// Includes, `index_t`, helper functions and tables that the body needs.
+  /// Includes, `index_t`, helper functions and tables that the parameters and the body need.
   std::string preamble(const std::string& body) const;
   /// Plan expression that is true when 32-bit indices do not suffice.
   std::string wide_expression() const;

@@ -1,6 +1,6 @@
 // Runs the probes, each in a process of its own, and writes their rows.
 //
-//   probes OUT.csv [NAME...]      names: chase bandwidth arithmetic shared tensor atomics launching requests
+//   probes OUT.csv [NAME...]      names: chase bandwidth arithmetic shared tensor atomics launching requests expansion
 //
 // Exit code 0 when all that ran came to their end, 1 otherwise.
 
@@ -15,6 +15,7 @@ void probe_tensor(probe_context&);
 void probe_atomics(probe_context&);
 void probe_launching(probe_context&);
 void probe_requests(probe_context&);
+void probe_expansion(probe_context&);
 } // namespace gristmill::calibration
 
 int main(int argc, char** argv) {
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
   } known[] = {{"launching", probe_launching}, {"arithmetic", probe_arithmetic},
     {"shared", probe_shared}, {"tensor", probe_tensor}, {"chase", probe_chase},
     {"atomics", probe_atomics}, {"bandwidth", probe_bandwidth},
-    {"requests", probe_requests}};
+    {"requests", probe_requests}, {"expansion", probe_expansion}};
   if (argc < 2) {
     std::fprintf(stderr, "usage: probes OUT.csv [NAME...]\n");
     return 2;

@@ -1,4 +1,5 @@
 #include "gpu/mock/ptx/assembler.hpp"
+#include "gpu/mock/ptx/expansion.hpp"
 
 #include "gpu/mock/ptx/error.hpp"
 #include "gpu/mock/ptx/limits.hpp"
@@ -65,7 +66,11 @@ void assembler::run_frame() {
     statement_ = &s;
     source_ = static_cast<uint32_t>(out_.sources.size());
     out_.sources.push_back({s.line, s.text, s.file, s.source});
+    const size_t before = out_.operations.size();
     decode(*this);
+    // Helpers come first; calls have said it themselves.
+    if (out_.operations.size() > before && out_.operations.back().expands == 0)
+      out_.operations.back().expands = find_expansion(s);
     pending_reads_.clear();
     pending_writes_.clear();
   }

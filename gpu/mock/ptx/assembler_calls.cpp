@@ -1,4 +1,5 @@
 #include "gpu/mock/ptx/assembler.hpp"
+#include "gpu/mock/ptx/expansion.hpp"
 #include "gpu/mock/ptx/memory.hpp"
 #include "gpu/mock/ptx/warp.hpp"
 #include "gpu/mock/ptx/width_ops.hpp"
@@ -268,6 +269,7 @@ bool assembler::library_call(
   op.run = entry->run;
   op.counted = entry->counted;
   op.flops = entry->flops;
+  op.expands = find_expansion_of_call(own_name ? name.substr(device_library.size()) : name);
   uint32_t* const sources[4] = {&op.a, &op.b, &op.c, &op.e};
   size_t count = 0;
   for (; count < 4 && entry->sources[count] != 0; ++count)

@@ -111,6 +111,8 @@ struct operation {
   /// Number of the statement in `kernel::sources`.
   uint32_t source = 0;
   uint32_t flops = 0;
+  /// Number in `expansions()`.
+  uint16_t expands = 0;
 };
 
 } // namespace gristmill::ptx

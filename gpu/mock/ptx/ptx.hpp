@@ -226,10 +226,24 @@ struct category_counts {
   friend bool operator==(const category_counts&, const category_counts&) = default;
 };
 
+/// Instructions of the machine by pipe, in eighths (`expansion.hpp`): what the PTX instructions
+/// that were executed are there.
+struct machine_counts {
+  uint64_t issue = 0;
+  uint64_t alu = 0;
+  uint64_t fma = 0;
+  uint64_t heavy = 0;
+  uint64_t xu = 0;
+  uint64_t fp64 = 0;
+
+  friend bool operator==(const machine_counts&, const machine_counts&) = default;
+};
+
 struct counts {
   std::array<category_counts, static_cast<size_t>(category::count)> by_category;
   uint64_t warp_instructions = 0;
   uint64_t lane_instructions = 0;
+  machine_counts machine;
   uint64_t blocks_run = 0;
   /// With `launch::caches` only. Sectors.
   uint64_t l1_hits = 0;

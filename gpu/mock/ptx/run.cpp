@@ -1,4 +1,5 @@
 #include "gpu/mock/ptx/executor.hpp"
+#include "gpu/mock/ptx/expansion.hpp"
 #include "gpu/mock/ptx/launch_check.hpp"
 #include "gpu/mock/ptx/limits.hpp"
 #include "gpu/mock/ptx/line_counts.hpp"
@@ -91,7 +92,7 @@ private:
   printed_text printed_;
   std::unique_ptr<watcher> watch_;
   std::vector<uint64_t> diverged_;
-  std::vector<bool> unrolled_;
+  std::vector<bool> smoothed_;
   warp* current_ = nullptr;
 };
 
@@ -100,7 +101,7 @@ runner::runner(instance& state, const launch& what, const kernel& code)
     operations_(code.operations.size()), straight_(code.operations.size() + 1),
     order_(what.order_seed), printed_(what.printed_bytes_max) {
   if (what.timing)
-    unrolled_ = find_unrolled(code);
+    smoothed_ = find_smoothed(code);
   if (what.caches) {
     l2_ = sector_cache(what.hw.l2_bytes, 16);
     // Interleaved, it holds what all the blocks have read so far.
@@ -118,7 +119,7 @@ runner::runner(instance& state, const launch& what, const kernel& code)
   common_.straight = &straight_;
   common_.memory = &memory_;
   common_.changes = &changes_;
-  common_.unrolled = &unrolled_;
+  common_.smoothed = &smoothed_;
   if (what.checks != 0) {
     watch_ = std::make_unique<watcher>(what_, code_);
     common_.watch = watch_.get();
@@ -430,6 +431,7 @@ void runner::sum_up() {
     if (o.hidden)
       continue;
     total.warp_instructions += n.instructions;
+    add_machine(total.machine, o, n.instructions);
     total.lane_instructions += n.lanes;
     total.mma_flops += o.counted == category::mma ? uint64_t{o.flops} * n.instructions : 0;
     total.wgmma_flops += o.run == wgmma_multiply ? uint64_t{o.flops} * n.instructions : 0;

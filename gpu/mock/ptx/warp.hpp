@@ -136,7 +136,7 @@ struct block_state {
   /// Made by the first `tcgen05.alloc`.
   std::shared_ptr<tensor_memory> tensor;
   /// Branches of loops that the assembler unrolls (timing).
-  const std::vector<bool>* unrolled = nullptr;
+  const std::vector<bool>* smoothed = nullptr;
   /// When the last bulk copy arrives (timing).
   uint32_t bulk_ready = 0;
   uint64_t printf_calls = 0;

@@ -17,7 +17,7 @@ HEAD = ("name,entry,l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum,l1tex__t_sect
 
 
 def launch(entry, **counts):
-    out = {"entry": entry, "grid": 100, "blocks_run": 10, "threads": 33, "warp_instructions": 50}
+    out = {"entry": entry, "grid": 100, "blocks_run": 10, "threads": 33, "machine_instructions": 50}
     for category in ("load_global", "store_global", "load_shared", "store_shared", "atomic_shared", "shuffle", "mma"):
         out[category] = {"sectors": 0, "instructions": 0, "wavefronts": 0, "bytes": 0}
     for category, (what, value) in counts.items():

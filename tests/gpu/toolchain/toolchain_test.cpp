@@ -90,6 +90,19 @@ TEST_CASE("defines reach the source and the entry expression") {
   CHECK(contains(out.entries[0].symbol, "ILi17Ed"));
 }
 
+TEST_CASE("memory that is written as one type may be read as another, as with nvcc") {
+  const auto clang = clang_or_skip();
+  if (!clang)
+    return;
+  const auto out =
+    compile_or_fail(simple_input("__device__ int a[1]; __device__ float* b; __device__ int seen;\n"
+                                 "__global__ void k() { a[0] = 1; *b = 2.0f; seen = a[0]; }\n"),
+      *clang);
+  REQUIRE(out.status == verdict_status::passed);
+  // `b` may point to `a`, so that `a` is read again.
+  CHECK(contains(out.ptx, "ld.global.u32"));
+}
+
 TEST_CASE("two entries of one unit both get their symbols") {
   const auto clang = clang_or_skip();
   if (!clang)

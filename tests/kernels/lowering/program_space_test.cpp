@@ -212,3 +212,30 @@ TEST_CASE("a program needs at least one output, a valid graph and known operator
   REQUIRE_FALSE(cyclic);
   CHECK(cyclic.error().code == errc::invalid_input);
 }
+
+TEST_CASE("a text that names a type of the toolkit includes its header") {
+  for (const auto& one : builtin_corpus()) {
+    CAPTURE(one.target.name);
+    const auto space = program_space::make(one.target, one.graph);
+    if (!space)
+      continue;
+    // The first points are the best family's; the others are all over the space.
+    const uint64_t many = std::min<uint64_t>(space->size(), 60);
+    std::vector<program_point> points;
+    for (size_t p = 0; p < space->partitions(); ++p)
+      points.push_back(space->first(p));
+    for (uint64_t i = 0; i < many; ++i)
+      points.push_back(space->at(i * (space->size() / many)));
+    for (const auto& point : points) {
+      const auto kernel = space->generate(point);
+      if (!kernel)
+        continue;
+      CAPTURE(space->key(point));
+      const auto& text = kernel->source;
+      const auto has = [&](const char* what) { return text.find(what) != std::string::npos; };
+      CHECK((!has("__nv_bfloat16") || has("#include <cuda_bf16.h>")));
+      CHECK((!has("__half") || has("#include <cuda_fp16.h>")));
+      CHECK((!has("__nv_fp8") || has("#include <cuda_fp8.h>")));
+    }
+  }
+}

@@ -16,16 +16,16 @@ bool contains(const std::string& text, const std::string& part) {
 std::string text_with(const std::string& from, const std::string& to) {
   std::string text =
     R"({"schema": "gristmill.profile/2", "name": "t", "title": "T", "arch": "sm_90a")";
-  for (const char* field :
-    {"sm_count", "clock_ghz", "dram_tb_per_s", "dram_write_tb_per_s", "dram_mix_cost",
-      "dram_lone_cost", "l2_tb_per_s", "l2_read_requests_per_ns", "l2_write_requests_per_ns",
-      "atomic_ns", "atomic_float_ns", "atomics_per_ns", "wgmma_efficiency", "half_latency",
-      "barrier_warp_latency", "block_start_ns", "block_turnover_cycles", "event_ns", "memory_bytes",
-      "l2_bytes", "l1_and_shared_bytes", "shared_per_sm", "shared_per_block", "warps_per_sm",
-      "blocks_per_sm", "registers_per_sm", "issue_rate", "fp32_rate", "integer_rate", "sfu_rate",
-      "convert_rate", "fp64_rate", "lsu_rate", "tensor_flop_per_cycle", "mma_efficiency",
-      "alu_latency", "sfu_latency", "convert_latency", "shared_latency", "l1_latency", "l2_latency",
-      "dram_latency", "mma_latency", "barrier_latency", "launch_ns"})
+  for (const char* field : {"sm_count", "clock_ghz", "dram_tb_per_s", "dram_write_tb_per_s",
+         "dram_mix_cost", "dram_walk_mix_cost", "dram_lone_cost", "l2_tb_per_s",
+         "l2_read_requests_per_ns", "l2_write_requests_per_ns", "atomic_ns", "atomic_float_ns",
+         "atomics_per_ns", "wgmma_efficiency", "half_latency", "barrier_warp_latency",
+         "block_start_ns", "block_turnover_cycles", "event_ns", "memory_bytes", "l2_bytes",
+         "l1_and_shared_bytes", "shared_per_sm", "shared_per_block", "warps_per_sm",
+         "blocks_per_sm", "registers_per_sm", "issue_rate", "fp32_rate", "integer_rate", "sfu_rate",
+         "fp64_rate", "lsu_rate", "tensor_flop_per_cycle", "mma_efficiency", "alu_latency",
+         "sfu_latency", "convert_latency", "shared_latency", "l1_latency", "l2_latency",
+         "dram_latency", "mma_latency", "barrier_latency", "launch_ns"})
     text += std::string(", \"") + field + R"(": {"value": 1, "source": "assumed"})";
   text += "}";
   if (!from.empty())
@@ -100,9 +100,9 @@ TEST_CASE("a data file is refused with the field that is wrong") {
 TEST_CASE("a device says that its times are modelled") {
   const auto seen = properties_of(*profile("h200"));
   CHECK(seen.origin == time_origin::modelled);
-  CHECK(contains(seen.time_label, "MODELLED mock-clock/2, h200, off by "));
+  CHECK(contains(seen.time_label, "MODELLED mock-clock/3, h200, off by "));
   CHECK(contains(seen.time_label, " % on average ("));
-  CHECK(properties_of(*profile("a100")).time_label == "MODELLED mock-clock/2, a100, uncalibrated");
+  CHECK(properties_of(*profile("a100")).time_label == "MODELLED mock-clock/3, a100, uncalibrated");
   CHECK(seen.model == "h200");
   CHECK(seen.arch == "sm_90a");
   CHECK(seen.sm_count == 132);
