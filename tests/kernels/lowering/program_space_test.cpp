@@ -214,18 +214,24 @@ TEST_CASE("a program needs at least one output, a valid graph and known operator
 }
 
 TEST_CASE("a text that names a type of the toolkit includes its header") {
-  for (const auto& one : builtin_corpus()) {
+  for (const auto& one : all_builtins()) {
     CAPTURE(one.target.name);
     const auto space = program_space::make(one.target, one.graph);
     if (!space)
       continue;
-    // The first points are the best family's; the others are all over the space.
-    const uint64_t many = std::min<uint64_t>(space->size(), 60);
+    // Every family has its turn: points of one stage are those of the best family first.
     std::vector<program_point> points;
     for (size_t p = 0; p < space->partitions(); ++p)
       points.push_back(space->first(p));
-    for (uint64_t i = 0; i < many; ++i)
-      points.push_back(space->at(i * (space->size() / many)));
+    for (size_t stage = 0; stage < space->stages(0); ++stage) {
+      const size_t count = space->points(0, stage);
+      for (size_t i = 0; i < count; i += count / 400 + 1) {
+        points.push_back(space->first());
+        points.back().stages[stage] = i;
+      }
+      points.push_back(space->first());
+      points.back().stages[stage] = count - 1;
+    }
     for (const auto& point : points) {
       const auto kernel = space->generate(point);
       if (!kernel)
