@@ -52,8 +52,10 @@ double to_two_and_a_half(double x) {
 // Between DRAM and latency the maximum is softer than among units: queues form before DRAM is full.
 // What few streams of loads have under way arrives in bursts, which take their part of the time of
 // DRAM on top of the latency. Exponent and part are fitted on the probe `launching: read4`.
+constexpr double burst_part = 0.6;
+
 double waiting_ns(double dram, double latency, double streams) {
-  const double path = latency + 0.6 * dram / streams;
+  const double path = latency + burst_part * dram / streams;
   const double largest = std::max(dram, path);
   if (dram <= 0 || latency <= 0)
     return std::max(dram, latency);

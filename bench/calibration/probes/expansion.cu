@@ -22,9 +22,19 @@ constexpr int chain = 64;
   EXPANDS(ID, TEXT, T, asm volatile(TEXT " %0, %0, %1;" : "+" LETTER(x) : LETTER(y)))
 #define TERNARY(ID, TEXT, T, LETTER)                                                               \
   EXPANDS(ID, TEXT, T, asm volatile(TEXT " %0, %0, %1, %0;" : "+" LETTER(x) : LETTER(y)))
-// From one type of 32 or 64 bits to another; `x` is read or written as the other one's bits.
-#define CONVERTS(ID, TEXT, T, TO, FROM)                                                            \
-  EXPANDS(ID, TEXT, T, asm volatile(TEXT " %0, %1;" : TO(x) : FROM(y)))
+// Into another type of 32 bits, whose bits `x` gets.
+#define CONVERTS(ID, TEXT, FROM, LETTER, TO, TO_LETTER, BITS)                                      \
+  EXPANDS(ID, TEXT, FROM, TO to; asm volatile(TEXT " %0, %1;" : "=" TO_LETTER(to) : LETTER(x));    \
+          x = BITS(to))
+#define PACKS(ID, TEXT)                                                                            \
+  EXPANDS(ID, TEXT, float, uint32_t to;                                                            \
+          asm volatile(TEXT " %0, %1, %2;" : "=r"(to) : "f"(x), "f"(y)); x = __uint_as_float(to))
+// The lower half of a register, without a move: what a front end makes of the first of a pair.
+#define UNPACKS(ID, TEXT)                                                                          \
+  EXPANDS(ID, TEXT, uint32_t, float to;                                                            \
+          asm volatile("{.reg .b16 l, h; mov.b32 {l, h}, %1; " TEXT " %0, l;}"                     \
+                       : "=f"(to) : "r"(x));                                                       \
+          x = __float_as_uint(to))
 #define CALL(ID, F) EXPANDS(ID##_call, "call." #F, float, x = F(x))
 #define CALL_OF_TWO(ID, F) EXPANDS(ID##_call, "call." #F, float, x = F(x, y))
 
@@ -82,53 +92,16 @@ BINARY(div_rn_f64, "div.rn.f64", double, "d")
 UNARY(rcp_rn_f64, "rcp.rn.f64", double, "d")
 UNARY(sqrt_rn_f64, "sqrt.rn.f64", double, "d")
 
-EXPANDS(cvt_f32_u32, "cvt.rn.f32.u32", uint32_t, {
-  float f;
-  asm volatile("cvt.rn.f32.u32 %0, %1;" : "=f"(f) : "r"(x));
-  x = __float_as_uint(f);
-})
-EXPANDS(cvt_f32_s32, "cvt.rn.f32.s32", uint32_t, {
-  float f;
-  asm volatile("cvt.rn.f32.s32 %0, %1;" : "=f"(f) : "r"(x));
-  x = __float_as_uint(f);
-})
-EXPANDS(cvt_u32_f32, "cvt.rzi.u32.f32", float, {
-  uint32_t u;
-  asm volatile("cvt.rzi.u32.f32 %0, %1;" : "=r"(u) : "f"(x));
-  x = __uint_as_float(u);
-})
-EXPANDS(cvt_s32_f32, "cvt.rzi.s32.f32", float, {
-  uint32_t u;
-  asm volatile("cvt.rzi.s32.f32 %0, %1;" : "=r"(u) : "f"(x));
-  x = __uint_as_float(u);
-})
-EXPANDS(cvt_rni_s32_f32, "cvt.rni.s32.f32", float, {
-  uint32_t u;
-  asm volatile("cvt.rni.s32.f32 %0, %1;" : "=r"(u) : "f"(x));
-  x = __uint_as_float(u);
-})
-EXPANDS(cvt_bf16x2, "cvt.rn.bf16x2.f32", float, {
-  uint32_t u;
-  asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(x), "f"(y));
-  x = __uint_as_float(u);
-})
-EXPANDS(cvt_f16x2, "cvt.rn.f16x2.f32", float, {
-  uint32_t u;
-  asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(x), "f"(y));
-  x = __uint_as_float(u);
-})
-// The lower half of a register, without a move: what a front end makes of the first of a pair.
-EXPANDS(cvt_f32_f16, "cvt.f32.f16", uint32_t, {
-  float f;
-  asm volatile("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l;}" : "=f"(f) : "r"(x));
-  x = __float_as_uint(f);
-})
-EXPANDS(cvt_f32_bf16, "cvt.f32.bf16", uint32_t, {
-  float f;
-  asm volatile("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.bf16 %0, l;}" : "=f"(f) : "r"(x));
-  x = __float_as_uint(f);
-})
-EXPANDS(cvt_rni_f32, "cvt.rni.f32.f32", float, asm volatile("cvt.rni.f32.f32 %0, %0;" : "+f"(x)))
+CONVERTS(cvt_f32_u32, "cvt.rn.f32.u32", uint32_t, "r", float, "f", __float_as_uint)
+CONVERTS(cvt_f32_s32, "cvt.rn.f32.s32", uint32_t, "r", float, "f", __float_as_uint)
+CONVERTS(cvt_u32_f32, "cvt.rzi.u32.f32", float, "f", uint32_t, "r", __uint_as_float)
+CONVERTS(cvt_s32_f32, "cvt.rzi.s32.f32", float, "f", uint32_t, "r", __uint_as_float)
+CONVERTS(cvt_rni_s32_f32, "cvt.rni.s32.f32", float, "f", uint32_t, "r", __uint_as_float)
+PACKS(cvt_bf16x2, "cvt.rn.bf16x2.f32")
+PACKS(cvt_f16x2, "cvt.rn.f16x2.f32")
+UNPACKS(cvt_f32_f16, "cvt.f32.f16")
+UNPACKS(cvt_f32_bf16, "cvt.f32.bf16")
+UNARY(cvt_rni_f32, "cvt.rni.f32.f32", float, "f")
 EXPANDS(cvt_f64_f32, "cvt.f64.f32", double, {
   const auto f = static_cast<float>(__double2hiint(x));
   asm volatile("cvt.f64.f32 %0, %1;" : "=d"(x) : "f"(f));

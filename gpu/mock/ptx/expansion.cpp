@@ -10,8 +10,6 @@ constexpr expansion measured[] = {
 #include "gpu/mock/ptx/expansion_table.inc"
 };
 
-constexpr std::string_view renamed = "a name or an operand";
-
 uint16_t find(const std::string& name) {
   static const std::unordered_map<std::string_view, uint16_t> numbers = [] {
     std::unordered_map<std::string_view, uint16_t> out;
@@ -29,7 +27,7 @@ const std::vector<expansion>& expansions() {
   static const std::vector<expansion> all = [] {
     std::vector<expansion> out{expansion{}};
     out.insert(out.end(), std::begin(measured), std::end(measured));
-    out.push_back({.name = renamed});
+    out.push_back({.name = "a name or an operand"});
     return out;
   }();
   return all;
@@ -44,7 +42,7 @@ uint16_t find_expansion(const statement& of) {
     && of.operands[0].kind != operand_kind::vector && of.operands[1].kind != operand_kind::vector
     && of.operands[1].kind != operand_kind::special;
   if (moves || (type == "pred" && base != "setp"))
-    return find(std::string(renamed));
+    return static_cast<uint16_t>(expansions().size() - 1);
   std::string name;
   for (const std::string_view part : opcode)
     name += (name.empty() ? "" : ".") + std::string(part);

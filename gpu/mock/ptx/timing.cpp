@@ -79,19 +79,21 @@ void warp_timing::start_block() {
 std::vector<bool> find_smoothed(const kernel& code) {
   std::vector<bool> out(code.operations.size());
   for (size_t i = 0; i < code.operations.size(); ++i) {
-    const operation& back = code.operations[i];
+    const operation& branch = code.operations[i];
+    if (branch.kind != flow::branch)
+      continue;
     const auto at = [&](size_t n) {
       return code.operations.begin() + static_cast<std::ptrdiff_t>(n);
     };
-    if (back.kind == flow::branch && back.target > i) {
-      out[i] = back.target - i <= predicated_operations_max + 1
-        && std::all_of(
-          at(i + 1), at(back.target), [](const operation& o) { return o.kind == flow::straight; });
+    if (branch.target > i) {
+      out[i] = branch.target - i <= predicated_operations_max + 1
+        && std::all_of(at(i + 1), at(branch.target),
+          [](const operation& o) { return o.kind == flow::straight; });
       continue;
     }
-    if (back.kind != flow::branch || back.target > i || i - back.target > unrolled_operations_max)
+    if (i - branch.target > unrolled_operations_max)
       continue;
-    out[i] = std::all_of(at(back.target), at(i), [](const operation& o) {
+    out[i] = std::all_of(at(branch.target), at(i), [](const operation& o) {
       return o.kind == flow::straight && o.counted != category::mma && o.counted != category::async
         && o.counted != category::store_global && o.counted != category::store_shared
         && o.counted != category::atomic_global && o.counted != category::atomic_shared;
