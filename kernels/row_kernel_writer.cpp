@@ -60,6 +60,10 @@ std::vector<std::string> row_vector_conditions(
   return conditions;
 }
 
+bool has_contiguous_rows(const ir_load& load, const fused_kernel& kernel, const definition& def) {
+  return !is_gathered(load, access_of(load, kernel, def, row_groups(kernel)));
+}
+
 row_kernel_writer::row_kernel_writer(const fused_kernel& kernel, const definition& def,
   std::vector<row_pass> passes, bool reuses, bool fast)
   : kernel_(kernel), def_(def), fast_(fast), signature_(kernel, def), groups_(row_groups(kernel)),

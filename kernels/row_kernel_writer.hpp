@@ -19,6 +19,9 @@ namespace gristmill {
 std::vector<std::string> row_vector_conditions(
   const fused_kernel& kernel, const definition& def, int width);
 
+/// Whether a row of that load lies in memory as one piece.
+bool has_contiguous_rows(const ir_load& load, const fused_kernel& kernel, const definition& def);
+
 /// One load of a kernel over rows.
 struct row_load {
   tensor_access access;

@@ -25,6 +25,8 @@ __device__ __forceinline__ void meet_cluster() {
 __device__ __forceinline__ void meet_row() {
 #if CLUSTER > 1
   meet_cluster();
+#elif defined(STAGES) && CHUNKS > 0 // Groups of a block.
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.x / block_threads), "n"(block_threads) : "memory");
 #else
   __syncthreads();
 #endif
@@ -51,7 +53,7 @@ __device__ __forceinline__ float over_places(const float (&places)[VEC], Op comb
 // places: whoever writes a place again has met all its readers in between.
 __device__ __forceinline__ void leave_part(float value,
     float (&partial)[2][numbers][row_threads / 32], int turn, int number, int rank) {
-  float* const place = &partial[turn][number][rank * (block_threads / 32) + threadIdx.x / 32];
+  float* const place = &partial[turn][number][rank * (block_threads / 32) + threadIdx.x % block_threads / 32];
 #if CLUSTER > 1
   const unsigned int block = threadIdx.x % 32;
   if (block < CLUSTER) {
@@ -70,6 +72,16 @@ __device__ __forceinline__ void leave_part(float value,
 template <class Op>
 __device__ __forceinline__ float over_parts(const float (&parts)[row_threads / 32], Op combine) {
   constexpr int warps = row_threads / 32;
+#ifdef STAGES
+  // Few of them: one wide load is there sooner than an exchange between lanes.
+  if (warps <= 8) {
+    float few = parts[0];
+#pragma unroll
+    for (int i = 1; i < warps; ++i)
+      few = combine(few, parts[i]);
+    return few;
+  }
+#endif
   constexpr int lanes = warps < 32 ? warps : 32;
   float value = parts[threadIdx.x % lanes];
 #pragma unroll
@@ -124,6 +136,55 @@ extern "C" __global__ void __launch_bounds__(1024)
     sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   if (x == 0 && blockIdx.x * 32 + y < columns)
     sums[blockIdx.x * 32 + y] = {}(sum);
+}}
+)",
+    entry, element_type, element_type);
+}
+
+std::string early_column_sum_code(std::string_view entry, std::string_view element_type) {
+  return fmt::format(
+    R"(// 32 columns a block, of which a thread has several: every warp adds up some of the shares, then one
+// warp the rest. So small that its blocks find room beside those whose shares they wait for.
+extern "C" __global__ void __launch_bounds__(256)
+{}(float* __restrict__ shares, {}* __restrict__ sums, int32_t count, int32_t columns) {{
+  constexpr int neighbours = VEC % 4 == 0 ? 4 : 1;
+  constexpr int across = 32 / neighbours;
+  __shared__ float tile[8][32];
+  const int x = threadIdx.x % across * neighbours;
+  const int column = blockIdx.x * 32 + x;
+  packed<float, neighbours> sum;
+#pragma unroll
+  for (int i = 0; i < neighbours; ++i)
+    sum.values[i] = 0.0f;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory"); // For the shares.
+#endif
+  if (column < columns) {{
+#pragma unroll 8
+    for (int share = threadIdx.x / across; share < count; share += 256 / across) {{
+      packed<float, neighbours> one;
+      one.load(shares + int64_t(share) * columns + column);
+#pragma unroll
+      for (int i = 0; i < neighbours; ++i)
+        sum.values[i] += one.values[i];
+    }}
+  }}
+#pragma unroll
+  for (int i = 0; i < neighbours; ++i) {{
+#pragma unroll
+    for (int distance = across; distance < 32; distance *= 2)
+      sum.values[i] += __shfl_xor_sync(0xffffffffu, sum.values[i], distance);
+    if (threadIdx.x % 32 < across)
+      tile[threadIdx.x / 32][x + i] = sum.values[i];
+  }}
+  __syncthreads();
+  if (threadIdx.x < 32 && blockIdx.x * 32 + threadIdx.x < columns) {{
+    float all = 0.0f;
+#pragma unroll
+    for (int warp = 0; warp < 8; ++warp)
+      all += tile[warp][threadIdx.x];
+    sums[blockIdx.x * 32 + threadIdx.x] = {}(all);
+  }}
 }}
 )",
     entry, element_type, element_type);

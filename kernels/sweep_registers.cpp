@@ -41,9 +41,10 @@ sweep_load sweep_load_of(const fused_kernel& kernel) {
 }
 
 int64_t sweep_columns_max(const sweep_load& load, const sweep_point& point) {
+  const int threads =
+    point.walk == row_walk::ring ? ring_threads(point) : point.threads * point.blocks;
   const int registers =
-    std::min(registers_of_all / (point.threads * point.blocks) - registers_beside, registers_max)
-    - 2 * point.width;
+    std::min(registers_of_all / threads - registers_beside, registers_max) - 2 * point.width;
   // A kept value takes the place of the row that it was made of, where that has as many bytes.
   const int kept = std::max(0, 4 * load.reusable - load.row_bytes);
   const int column_bytes = holds_columns(point.walk) ? load.column_bytes : 0;

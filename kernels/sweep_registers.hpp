@@ -15,18 +15,21 @@ enum class row_walk : uint8_t {
   all,
   /// The same, and the next row is on its way while this one is worked on.
   ahead,
+  /// The same, and a warp of its own brings rows into shared memory ahead (`sweep_ring.hpp`): one
+  /// block a multiprocessor, in which each group of threads has a row.
+  ring,
 };
 
 /// One point of family `sweep`: the rows, or parts of them, stay in registers from their only load
 /// to the last pass.
 struct sweep_point {
-  /// Threads of a block.
+  /// Threads of a block, or of a group of it.
   int threads = 256;
   /// Blocks of a cluster that share a row; 1 for none.
   int cluster = 1;
   /// Neighbouring elements that one load or store moves.
   int width = 8;
-  /// Blocks that each multiprocessor holds.
+  /// Blocks that each multiprocessor holds; with a ring, groups of `threads` of its only block.
   int blocks = 2;
   row_walk walk = row_walk::ahead;
   /// Rows are marked as used once, so that they leave the caches first.
@@ -41,6 +44,11 @@ struct sweep_point {
 /// registers from them.
 constexpr bool holds_columns(row_walk walk) {
   return walk != row_walk::one;
+}
+
+/// Threads of the block that has a ring.
+constexpr int ring_threads(const sweep_point& point) {
+  return point.threads * point.blocks + 32;
 }
 
 /// How a load comes to a thread.

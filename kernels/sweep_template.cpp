@@ -3,6 +3,7 @@
 #include "kernels/plan_text.hpp"
 #include "kernels/row_kernel_writer.hpp"
 #include "kernels/sweep_code.hpp"
+#include "kernels/sweep_ring.hpp"
 #include "kernels/vector_code.hpp"
 
 #include <algorithm>
@@ -48,19 +49,24 @@ public:
           qualified_name("scratch", scratch_name(output.output)));
     }
     std::string body = setup();
-    body += row_loop();
+    body += is_ring() ? ring_loop() : row_loop();
     body += leave_sums();
     generated_kernel out;
     out.source = header() + include_lines(kernel_) + macro_lines(def_, macros()) + "\n"
-      + constants() + vector_code(point_.streaming) + "\n" + rounding_code(kernel_.outputs) + "\n"
+      + constants() + (is_ring() ? ring_functions() : std::string{}) + vector_code(point_.streaming)
+      + "\n" + rounding_code(kernel_.outputs) + "\n"
       + (numbers_ > 0 ? sweep_reduction_code(point_.fast) + "\n" : std::string{})
       + helper_functions(kernel_, point_.fast)
-      + fmt::format("extern \"C\" __global__ void __launch_bounds__(block_threads, {})\nswept_rows("
+      + fmt::format("extern \"C\" __global__ void __launch_bounds__({})\nswept_rows("
                     "{}) {{\n{}}}\n",
-        point_.blocks, signature_.declarations(), indented(body, 2));
+        is_ring() ? fmt::format("{}, 1", ring_threads(point_))
+                  : fmt::format("block_threads, {}", point_.blocks),
+        signature_.declarations(), indented(body, 2));
     for (const ir_output& output : kernel_.outputs) {
       if (output.is_per_column)
-        out.source += "\n" + column_sum_code(finish_name(output.output), element_type(output.type));
+        out.source += "\n"
+          + (is_ring() ? early_column_sum_code : column_sum_code)(
+            finish_name(output.output), element_type(output.type));
     }
     out.plan = plan();
     return out;
@@ -68,6 +74,7 @@ public:
 
 private:
   bool is_ahead() const { return point_.walk == row_walk::ahead; }
+  bool is_ring() const { return point_.walk == row_walk::ring; }
 
   static std::string finish_name(int output) { return fmt::format("column_sums{}", output); }
 
@@ -76,6 +83,13 @@ private:
   }
 
   std::string header() const {
+    if (is_ring())
+      return fmt::format(
+        "// One fused kernel that walks over rows: one block a multiprocessor, in which {} groups\n"
+        "// of {} threads have a row each, and a warp that brings rows into shared memory ahead.\n"
+        "// VEC (elements of a vector), CHUNKS (vectors of a thread that stay in registers, 0 for\n"
+        "// none and no ring) and STAGES (rows of the ring) come from the launch plan.\n",
+        point_.blocks, point_.threads);
     return fmt::format(
       "// One fused kernel that walks over rows: {} threads a block, {} blocks a "
       "multiprocessor{}.\n"
@@ -89,13 +103,19 @@ private:
     return fmt::format("constexpr int block_threads = {};\n"
                        "constexpr int row_threads = block_threads * CLUSTER;\n"
                        "constexpr int held = CHUNKS > 0 ? CHUNKS : 1;\n"
-                       "constexpr int numbers = {};\n\n",
-      point_.threads, std::max(1, numbers_));
+                       "constexpr int numbers = {};\n{}\n",
+      point_.threads, std::max(1, numbers_),
+      is_ring() ? fmt::format("constexpr int groups = CHUNKS > 0 ? {} : 1;\n", point_.blocks)
+                : std::string{});
   }
 
   std::vector<std::string> macros() const {
-    return point_.full ? std::vector<std::string>{"VEC", "CHUNKS", "CLUSTER", "FULL"}
-                       : std::vector<std::string>{"VEC", "CHUNKS", "CLUSTER"};
+    std::vector<std::string> names{"VEC", "CHUNKS", "CLUSTER"};
+    if (point_.full)
+      names.emplace_back("FULL");
+    if (is_ring())
+      names.emplace_back("STAGES");
+    return names;
   }
 
   /// "for" over the chunks of a thread, with `column` and the guard, around `work`. Unrolled, so
@@ -134,7 +154,12 @@ private:
   }
 
   std::string setup() {
-    std::string text = numbers_ == 0
+    std::string text = is_ring() ? ring_setup()
+        + (numbers_ == 0
+            ? std::string{}
+            : "__shared__ __align__(16) float parts[groups + 1][2][numbers][row_threads / 32];\n"
+              "float (&partial)[2][numbers][row_threads / 32] = parts[group];\nint turn = 0;\n")
+      : numbers_ == 0
       ? "const int lane = threadIdx.x;\n"
       : "#if CLUSTER > 1\nconst int rank = cluster_rank();\nmeet_cluster(); // Its blocks are "
         "there "
@@ -196,6 +221,8 @@ private:
   std::string leave_sums() const {
     if (sums_.empty())
       return {};
+    if (is_ring())
+      return leave_ring_sums();
     std::string work;
     for (const auto& [output, sum] : sums_)
       work += fmt::format("packed<float, VEC> {0}_out;\n#pragma unroll\nfor (int i = 0; i < VEC; "
@@ -203,6 +230,23 @@ private:
                           "column);\n",
         sum);
     return "if (CHUNKS > 0) {\n" + indented(chunk_loop(work), 2) + "}\n";
+  }
+
+  /// The groups of the block add up their sums, one after the other, where the rows were.
+  std::string leave_ring_sums() const {
+    std::string text = "#if CHUNKS > 0\nfloat* const added = reinterpret_cast<float*>(ring);\n";
+    for (const auto& [output, sum] : sums_)
+      text += fmt::format("for (int turn_of = 0; turn_of < groups; ++turn_of) {{\n"
+                          "  __syncthreads();\n  if (group == turn_of) {{\n{}  }}\n}}\n",
+        indented(chunk_loop(fmt::format(
+                   "packed<float, VEC> {0}_out;\n#pragma unroll\nfor (int i = 0; i < VEC; ++i) {{\n"
+                   "  float* const place = added + (chunk * VEC + i) * block_threads + lane;\n"
+                   "  {0}_out.values[i] = {0}_v[chunk][i] + (turn_of > 0 ? *place : 0.0f);\n"
+                   "  if (turn_of + 1 < groups)\n    *place = {0}_out.values[i];\n}}\n"
+                   "if (turn_of + 1 == groups)\n  {0}_out.store({0}_row + column);\n",
+                   sum)),
+          4));
+    return text + "#endif\n";
   }
 
   std::string row_loop() {
@@ -220,6 +264,8 @@ private:
       text += "if (CHUNKS > 0) {\n" + indented(copied, 2)
         + fmt::format("  const int next_row = row + row_step;\n  if (next_row < {}) {{\n", rows_)
         + indented(load_row("next_row", &swept_load::next), 4) + "  }\n}\n";
+    } else if (is_ring()) {
+      text += "#if CHUNKS > 0\n{\n" + indented(load_from_ring(), 2) + "}\n#endif\n";
     } else {
       text += "if (CHUNKS > 0) {\n" + indented(load_row("row", &swept_load::local), 2) + "}\n";
     }
@@ -233,8 +279,49 @@ private:
       text += one_pass(pass);
     text += row_outputs();
     const std::string turns = numbers_ > 0 ? "turn ^= 1;\n" : "";
-    return fmt::format("for (int row = first_row; row < {}; row += row_step) {{\n", rows_)
-      + indented(text + turns, 2) + "}\n";
+    const std::string_view head = is_ring()
+      ? "for (int row = first_row + group * row_step; row < {}; row += row_step * groups) {{\n"
+      : "for (int row = first_row; row < {}; row += row_step) {{\n";
+    return fmt::format(fmt::runtime(head), rows_) + indented(text + turns, 2) + "}\n";
+  }
+
+  /// The tensors of a row, in the order in which they lie in the ring.
+  std::vector<ring_part> ring_parts() const {
+    std::vector<ring_part> parts;
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      if (loads_[i].role == load_role::element)
+        parts.push_back({std::string(type_of(i)), fmt::format("{}_of_row_{}", loads_[i].tensor, i),
+          element_bytes(kernel_.loads[i].type)});
+    }
+    return parts;
+  }
+
+  std::string ring_loop() {
+    std::string pointers;
+    const auto indices = row_indices("row", "row_", pointers);
+    const auto parts = ring_parts();
+    size_t part = 0;
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      if (loads_[i].role == load_role::element)
+        pointers += pointer_line(
+          i, parts[part++].pointer, loads_[i].tensor, place_of(loads_[i], "row", indices));
+    }
+    const int row_bytes = sweep_load_of(kernel_).row_bytes;
+    return fmt::format("#if CHUNKS > 0\nconst int stage_bytes = {} * {};\n", cols_, row_bytes)
+      + ring_producer(pointers, parts, rows_, cols_)
+      + "int stage = group; // The next row of the group.\nunsigned int parity = 0;\n#endif\n"
+      + "if (group < groups) {\n" + indented(row_loop(), 2) + "}\n";
+  }
+
+  std::string load_from_ring() const {
+    const auto parts = ring_parts();
+    std::string loads;
+    size_t part = 0;
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      if (loads_[i].role == load_role::element)
+        loads += load_vector(i, fmt::format("{}[chunk]", loads_[i].local), parts[part++].pointer);
+    }
+    return ring_row(parts, cols_) + chunk_loop(loads) + ring_row_read();
   }
 
   /// What does not change along the row, and where the row lies.
@@ -417,6 +504,8 @@ private:
   std::string walkers_text(int cluster) const {
     if (point_.walk == row_walk::one)
       return rows_text_;
+    if (is_ring())
+      return fmt::format("max(1, min({}, sm_count))", rows_text_);
     const std::string per_device = cluster == 1
       ? fmt::format("sm_count * {}", point_.blocks)
       : fmt::format("sm_count * {} // {}", point_.blocks, cluster);
@@ -433,13 +522,23 @@ private:
     if (cluster > 1)
       step["cluster"] = {cluster, 1, 1};
     step["args"] = signature_.plan_arguments();
+    const bool has_ring = is_ring() && chunks != "0";
+    const ring_plan ring =
+      ring_plan_of(point_, sweep_load_of(kernel_).row_bytes, cols_text_, chunks);
+    if (has_ring) {
+      step["block"] = {ring.threads, 1, 1};
+      step["shared"] = ring.shared;
+    }
     steps.push_back(step);
     for (const ir_output& output : kernel_.outputs) {
       if (!output.is_per_column)
         continue;
       json finish = {{"op", "launch"}, {"entry", finish_name(output.output)}};
       finish["grid"] = {fmt::format("ceil_div({}, 32)", cols_text_), 1, 1};
-      finish["block"] = {1024, 1, 1};
+      finish["block"] = {is_ring() ? 256 : 1024, 1, 1};
+      // Its launch is on its way while the rows are worked on.
+      if (has_ring)
+        finish["pdl"] = true;
       finish["args"] = {qualified_name("scratch", scratch_name(output.output)),
         qualified_name("out", def_.outputs[static_cast<size_t>(output.output)].name),
         walkers + ":i32", cols_text_ + ":i32"};
@@ -452,6 +551,8 @@ private:
       {free_name(def_, "CLUSTER"), cluster}};
     if (point_.full)
       out["defines"][free_name(def_, "FULL")] = full;
+    if (is_ring())
+      out["defines"][free_name(def_, "STAGES")] = has_ring ? ring.stages : "0";
     out["steps"] = std::move(steps);
     return out;
   }
@@ -468,8 +569,11 @@ private:
     auto conditions = row_vector_conditions(kernel_, def_, point_.width);
     conditions.push_back(
       fmt::format("{} <= {}", cols_text_, sweep_columns_max(sweep_load_of(kernel_), point_)));
-    if (point_.cluster > 1)
+    if (point_.cluster > 1 || is_ring())
       conditions.emplace_back("arch >= 90");
+    if (is_ring())
+      conditions.push_back(
+        ring_plan_of(point_, sweep_load_of(kernel_).row_bytes, cols_text_, "1").condition);
     const int span = point_.width * point_.threads * point_.cluster;
     document["variants"] =
       json::array({variant("rows in registers", conditions, point_.width,

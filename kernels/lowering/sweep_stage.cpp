@@ -2,6 +2,7 @@
 
 #include "kernels/expression_writer.hpp"
 #include "kernels/fusion.hpp"
+#include "kernels/row_kernel_writer.hpp"
 #include "kernels/row_passes.hpp"
 #include "kernels/sweep_template.hpp"
 #include "kernels/template_space.hpp"
@@ -22,12 +23,17 @@ constexpr int64_t chunks_max = 8;
 /// both can hold without a rest is on the device at once.
 constexpr int64_t group_sizes[] = {16, 18};
 
+/// What a block of architecture 90 can have for a ring.
+constexpr int64_t ring_bytes_max = 228352;
+
 struct sweep_facts {
   space_facts shapes;
   sweep_load load;
   /// Bytes of an element of what is moved in vectors.
   int widest = 1;
   int narrowest = 4;
+  /// The same of the tensors of a row; 0 where a row cannot be copied as it lies in memory.
+  int narrowest_of_row = 16;
   bool reduces_rows = false;
   bool writes_elements = false;
   bool has_sums = false;
@@ -35,7 +41,7 @@ struct sweep_facts {
   bool raises = false;
 };
 
-sweep_facts sweep_facts_of(const fused_kernel& kernel, space_facts shapes) {
+sweep_facts sweep_facts_of(const fused_kernel& kernel, const definition& def, space_facts shapes) {
   sweep_facts facts{.shapes = std::move(shapes), .load = sweep_load_of(kernel)};
   const auto moved = [&](dtype type) {
     facts.widest = std::max(facts.widest, element_bytes(type));
@@ -44,6 +50,9 @@ sweep_facts sweep_facts_of(const fused_kernel& kernel, space_facts shapes) {
   for (const ir_load& load : kernel.loads) {
     if (load.uses_last)
       moved(load.type);
+    if (role_of(load) == load_role::element)
+      facts.narrowest_of_row = std::min(facts.narrowest_of_row,
+        has_contiguous_rows(load, kernel, def) ? element_bytes(load.type) : 0);
   }
   for (const ir_output& output : kernel.outputs) {
     if (!output.is_per_row && !output.is_per_column) {
@@ -78,6 +87,11 @@ bool is_feasible(const sweep_point& point, const sweep_facts& facts) {
     return false;
   if (facts.has_sums && point.walk == row_walk::one)
     return false;
+  // The copies of a ring are of 16 bytes; what they bring leaves no mark in a cache.
+  if (point.walk == row_walk::ring
+    && (point.cluster > 1 || point.streaming || ring_threads(point) > 1024
+      || point.width * facts.narrowest_of_row < 16 || facts.load.row_bytes == 0))
+    return false;
   if (point.cluster > 1) {
     if (!facts.reduces_rows)
       return false;
@@ -92,9 +106,11 @@ bool is_feasible(const sweep_point& point, const sweep_facts& facts) {
     facts.shapes.workloads.begin(), facts.shapes.workloads.end(), [&](const workload_shape& work) {
       const bool is_worth_sharing =
         work.cols * std::max(1, facts.load.row_bytes) >= shared_row_bytes * point.cluster;
-      return work.fits_width.at(point.width) && work.cols <= longest && work.cols * 2 > span
-        && work.cols <= chunks_max * span && (point.cluster == 1 || is_worth_sharing)
-        && (!point.full || work.cols % span == 0);
+      const bool fits_ring = point.walk != row_walk::ring
+        || work.cols * facts.load.row_bytes * 2 * point.blocks <= ring_bytes_max;
+      return work.fits_width.at(point.width) && fits_ring && work.cols <= longest
+        && work.cols * 2 > span && work.cols <= chunks_max * span
+        && (point.cluster == 1 || is_worth_sharing) && (!point.full || work.cols % span == 0);
     });
 }
 
@@ -105,7 +121,7 @@ std::vector<std::vector<int64_t>> all_points(const sweep_facts& facts) {
     for (int cluster : {0, 2, 4, 8}) {
       for (int width : widths) {
         for (int blocks : {1, 2, 3, 4, 6, 8}) {
-          for (int walk : {0, 1, 2}) {
+          for (int walk : {0, 1, 2, 3}) {
             for (int streaming : {0, 1}) {
               for (int fast : {0, 1}) {
                 for (int full : {0, 1}) {
@@ -164,13 +180,21 @@ std::vector<std::vector<int64_t>> wishes(
       threads *= 2;
     return threads;
   };
+  const int64_t threads = threads_for(cols, 4);
+  // Two groups: with three the sums of 4096 columns spill. Without guards, which keep nothing in
+  // order here: all of a row has arrived.
+  for (int64_t full : facts.has_sums ? std::vector{1, 0} : std::vector<int>{}) {
+    const std::vector<int64_t> wanted{threads, 0, width, 2, static_cast<int64_t>(row_walk::ring), 0,
+      facts.shapes.may_be_fast ? 1 : 0, full};
+    if (out.empty() && std::find(points.begin(), points.end(), wanted) != points.end())
+      add(wanted);
+  }
   // Only rows that one block can hardly hold are worth a cluster.
   const bool is_long = cols * std::max(1, facts.load.row_bytes) >= 8 * 2 * shared_row_bytes;
   for (int64_t cluster : facts.raises ? std::vector{2, 4, 8} : std::vector{8, 4}) {
     if (is_long)
       add(fullest(threads_for(cols / cluster, 8), cluster, walk, 0));
   }
-  const int64_t threads = threads_for(cols, 4);
   const int64_t twice = std::min<int64_t>(1024, 2 * threads);
   if (!facts.writes_elements)
     add(fullest(twice, 0, walk, 1));
@@ -192,7 +216,9 @@ public:
         {"c", "blocks a row", "longer rows stay in registers", "fewer blocks wait for each other"},
         {"v", "elements a vector", "wider accesses", "more threads"},
         {"b", "blocks a multiprocessor", "more rows at a time", "more registers a thread"},
-        {"w", "as the walk (0 a row a block, 1 all rows, 2 with the next row loaded ahead)",
+        {"w",
+          "as the walk (0 a row a block, 1 all rows, 2 with the next row loaded ahead, 3 with a "
+          "ring of rows)",
           "loads overlap with work", "fewer registers"},
         {"cs", "for rows marked as used once", "", ""},
         {"fast", "for approximate arithmetic", "", ""},
@@ -223,7 +249,7 @@ result<stage_space_ptr> read_sweep_stage(const problem& target, const op_graph& 
   auto shapes = facts_of(*kernel, target);
   if (!shapes)
     return pass(shapes);
-  const sweep_facts facts = sweep_facts_of(*kernel, std::move(*shapes));
+  const sweep_facts facts = sweep_facts_of(*kernel, target.def, std::move(*shapes));
   auto points = all_points(facts);
   if (points.empty())
     return fail(errc::unsupported, "no workload has rows that registers hold");

@@ -1,4 +1,4 @@
-// 200 shells at once ask for two devices.
+// Many shells at once ask for two devices.
 
 #include "tests/cli/broker_fixture.hpp"
 
@@ -12,6 +12,13 @@ using namespace gristmill::test;
 using std::chrono::seconds;
 
 namespace {
+
+/// Checked programs take 100 MB each, and a machine that swaps says nothing about a broker.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int crowd = 60;
+#else
+constexpr int crowd = 200;
+#endif
 
 /// When each request of a user was made and granted, and what it held, from the journal.
 struct history {
@@ -72,7 +79,7 @@ std::pair<std::map<std::string, double>, double> shares(const history& h, uint64
 
 } // namespace
 
-TEST_CASE("200 shells share two devices by weight, and are told how long they will wait") {
+TEST_CASE("a crowd of shells shares two devices by weight, and is told how long it will wait") {
   double load[1] = {0};
   const bool busy =
     getloadavg(load, 1) == 1 && load[0] > 1.5 * double(std::thread::hardware_concurrency());
@@ -86,7 +93,7 @@ TEST_CASE("200 shells share two devices by weight, and are told how long they wi
   for (uint64_t n = 0; n < before; ++n)
     CHECK(b.lease({"--as", std::string(1, "uvw"[n % 3]) + "/p"}, work)->wait() == 0);
   std::vector<std::unique_ptr<program>> all;
-  for (int n = 0; n < 200; ++n)
+  for (int n = 0; n < crowd; ++n)
     all.push_back(b.lease({"--as", std::string(1, "uvww"[n % 4]) + "/p"}, work));
   for (auto& p : all)
     CHECK(p->wait(seconds{60}) == 0);
@@ -94,7 +101,7 @@ TEST_CASE("200 shells share two devices by weight, and are told how long they wi
 
   auto journal = b.journal();
   auto h = read(journal);
-  CHECK(h.granted.size() == 200 + before);
+  CHECK(h.granted.size() == crowd + before);
 
   auto [held, longest] = shares(h, before + 1);
   const double total = held["u"] + held["v"] + held["w"];
@@ -125,7 +132,7 @@ TEST_CASE("200 shells share two devices by weight, and are told how long they wi
   } else {
     CHECK(at(ratios, 0.5) >= 0.67);
     CHECK(at(ratios, 0.5) <= 1.5);
-    // Who asks first is told of a line that is not there yet, and the slower the 200 are started
+    // Who asks first is told of a line that is not there yet, and the slower they are started
     // the more of them: 91 % when they start within 0.2 s, 88 % within a second.
     WARN(double(good) >= 0.9 * double(ratios.size()));
     CHECK(double(good) >= 0.8 * double(ratios.size()));

@@ -5,6 +5,7 @@
 #include "protocol/resolve.hpp"
 #include "tests/kernels/corpus.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <string>
 
@@ -18,7 +19,7 @@ struct written {
   problem target;
 
   /// The macro `name` where rows have `cols` columns.
-  std::string macro(const std::string& name, int64_t cols) const {
+  std::string macro(const std::string& name, int64_t cols, uint32_t arch = 90) const {
     const auto plan = parse_plan(code.plan);
     REQUIRE_MESSAGE(plan, (plan ? "" : plan.error().what));
     auto axes = target.workloads[0].axes;
@@ -29,7 +30,7 @@ struct written {
       .smem_per_block = 232448,
       .smem_per_sm = 233472,
       .l2_bytes = 50 << 20,
-      .arch = 90};
+      .arch = arch};
     const auto bound = resolve(*plan, target.def, *all, {}, h200);
     REQUIRE_MESSAGE(bound, (bound ? "" : bound.error().what));
     for (const auto& [macro, value] : bound->unit.defines)
@@ -92,4 +93,32 @@ TEST_CASE(
   auto one = point;
   one.walk = row_walk::one;
   CHECK(sweep_columns_max(load, one) > sweep_columns_max(load, point));
+}
+
+TEST_CASE("each group of a block has as many places of a ring as the others, and two at least") {
+  for (int groups : {1, 2, 3}) {
+    const sweep_point point{
+      .threads = 128, .cluster = 1, .width = 8, .blocks = groups, .walk = row_walk::ring};
+    const auto one = write("rmsnorm_backward", point);
+    for (int64_t cols : {8, 776, 1024, 2048, 4096}) {
+      const int stages = std::stoi(one.macro("STAGES", cols));
+      CAPTURE(cols);
+      CHECK(stages % groups == 0);
+      CHECK(stages >= 2 * groups);
+      CHECK(stages * cols * 4 <= std::max<int64_t>(65536, 2 * groups * cols * 4));
+    }
+  }
+}
+
+TEST_CASE("where there are no bulk copies, or rows that they cannot bring, there is no ring") {
+  const sweep_point point{
+    .threads = 128, .cluster = 1, .width = 8, .blocks = 2, .walk = row_walk::ring};
+  const auto one = write("rmsnorm_backward", point);
+  CHECK(one.macro("CHUNKS", 4096) == "4");
+  CHECK(one.macro("CHUNKS", 4096, 80) == "0");
+  CHECK(one.macro("STAGES", 4096, 80) == "0");
+  // 4100 columns of two bytes are no multiple of 16 bytes.
+  CHECK(one.macro("STAGES", 4100) == "0");
+  // Two rows for each of two groups have 256 KiB.
+  CHECK(one.macro("STAGES", 16384) == "0");
 }

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-/// Asynchronous copies are done at once; what remains of them is the order that mbarriers enforce.
+/// Asynchronous copies are done at once; what remains of them is the order that mbarriers enforce,
+/// and in shuffled orders the moment at which mbarriers hear of them.
 namespace gristmill::ptx {
 
 mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane) {
@@ -27,23 +28,30 @@ mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane) {
 namespace {
 
 /// After an arrival, or bytes: completes the phase if nothing is pending.
-void advance(warp& w, mbarrier& m) {
-  ++*w.block->changes;
+void advance(const block_state& block, mbarrier& m) {
+  ++*block.changes;
   if (m.pending > 0 || m.pending_bytes != 0)
     return;
   ++m.phase;
   m.pending = m.expected;
-  if (w.block->watch)
-    w.block->watch->phase_complete(m);
+  if (block.watch)
+    block.watch->phase_complete(m);
 }
 
 } // namespace
 
 void complete_bytes(warp& w, mbarrier& m, int64_t bytes) {
-  m.pending_bytes -= bytes;
   if (w.block->watch)
     w.block->watch->bytes_arrive(w, m);
-  advance(w, m);
+  if (w.block->cluster->arrives_late)
+    w.block->cluster->late.emplace_back(&m, bytes);
+  else
+    arrive_bytes(*w.block, m, bytes);
+}
+
+void arrive_bytes(const block_state& block, mbarrier& m, int64_t bytes) {
+  m.pending_bytes -= bytes;
+  advance(block, m);
 }
 
 void arrive_once(warp& w, mbarrier& m, uint32_t lane) {
@@ -52,7 +60,7 @@ void arrive_once(warp& w, mbarrier& m, uint32_t lane) {
   --m.pending;
   if (w.block->watch)
     w.block->watch->bytes_arrive(w, m);
-  advance(w, m);
+  advance(*w.block, m);
 }
 
 void need_same_block(
@@ -167,8 +175,15 @@ void mbarrier_inval(lane_state& s, const operation& o) {
   uint64_t address[warp_lanes];
   addresses_of(w, o, address);
   for (uint32_t l = 0; l < warp_lanes; ++l)
-    if (is_active(w, l))
-      *w.block->changes += w.block->mbarriers.erase(address[l] & UINT32_MAX);
+    if (is_active(w, l)) {
+      const auto found = w.block->mbarriers.find(address[l] & UINT32_MAX);
+      if (found == w.block->mbarriers.end())
+        continue;
+      std::erase_if(
+        w.block->cluster->late, [&](const auto& bytes) { return bytes.first == &found->second; });
+      w.block->mbarriers.erase(found);
+      ++*w.block->changes;
+    }
 }
 
 /// `mode` bit 0: b is a number of arrivals (else 1); bit 1: c is a number of bytes to expect; bit
@@ -192,7 +207,7 @@ void mbarrier_arrive(lane_state& s, const operation& o) {
     m.pending -= arrivals;
     if (w.block->watch)
       w.block->watch->arrives(w, o, m);
-    advance(w, m);
+    advance(*w.block, m);
   }
 }
 

@@ -229,6 +229,7 @@ void resident_block::start(uint64_t number, const std::array<uint32_t, 3>& index
 resident_cluster::resident_cluster(const block_state& common, const std::array<uint32_t, 3>& extent)
   : what_(*common.what) {
   state.extent = extent;
+  state.arrives_late = what_.order_seed.has_value();
   const uint32_t size = extent[0] * extent[1] * extent[2];
   for (uint32_t rank = 0; rank < size; ++rank) {
     blocks.push_back(std::make_unique<resident_block>(common, state, rank));
@@ -243,6 +244,7 @@ void resident_cluster::start(uint64_t number) {
   state.arrivals = false;
   state.ready = 0;
   state.tensor = {};
+  state.late.clear();
   stuck_changes = UINT64_MAX;
   const std::array<uint32_t, 3>& extent = state.extent;
   const uint64_t columns = what_.grid[0] / extent[0];

@@ -52,6 +52,8 @@ private:
   /// Every resident cluster gets a turn. Whether anything has changed.
   bool give_turns();
   /// Runs a cluster until it is done or waits for others. Whether it is done.
+  /// Some of the bytes that are late arrive; with `need` at least those of one copy.
+  bool deliver_late(cluster_state& c, bool need);
   bool take_turn(resident_cluster& c);
   /// One turn of a warp. Whether it only waited.
   bool run_warp(warp& w);
@@ -248,6 +250,19 @@ bool runner::run_warp(warp& w) {
   return true;
 }
 
+bool runner::deliver_late(cluster_state& c, bool need) {
+  if (c.late.empty())
+    return false;
+  order_.shuffle(c.late);
+  const uint64_t now = std::max<uint64_t>(need ? 1 : 0, order_.some(c.late.size()));
+  for (uint64_t i = 0; i < now; ++i) {
+    const auto [mbarrier, bytes] = c.late.back();
+    c.late.pop_back();
+    arrive_bytes(*c.blocks.front(), *mbarrier, bytes);
+  }
+  return now > 0;
+}
+
 bool runner::take_turn(resident_cluster& c) {
   for (uint32_t restless = 0;;) {
     bool ran = false;
@@ -267,6 +282,7 @@ bool runner::take_turn(resident_cluster& c) {
     if (!alive)
       return true;
     worked = release_cluster(c) || worked;
+    worked = deliver_late(c.state, !ran && !worked) || worked;
     if (what_.interleaved && worked)
       return false;
     restless = worked ? 0 : restless + 1;

@@ -42,6 +42,9 @@ public:
   /// misses.
   uint64_t turn() { return shuffles_ ? 1 + draw() % 2048 : 1 << 16; }
 
+  /// 0 to `most`.
+  uint64_t some(uint64_t most) { return draw() % (most + 1); }
+
   template <class T>
   void shuffle(std::vector<T>& items) {
     if (!shuffles_)

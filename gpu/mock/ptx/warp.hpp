@@ -104,6 +104,10 @@ struct cluster_state {
   /// When the last phase was complete (timing).
   uint32_t ready = 0;
   tensor_orders tensor;
+  /// In shuffled orders bytes of copies arrive later than they are copied, and not in order: a wait
+  /// that is right by luck shows. Until then they are here.
+  bool arrives_late = false;
+  std::vector<std::pair<mbarrier*, int64_t>> late;
 };
 
 struct block_state {
@@ -307,8 +311,10 @@ void store_matrix(lane_state& s, const operation& o);
 // async_ops.cpp
 /// The mbarrier at a shared address, in the own block or in that which the address names.
 mbarrier& find_mbarrier(warp& w, uint64_t address, uint32_t lane);
-/// Bytes of a copy have arrived. Completes the phase if nothing is pending.
+/// Bytes have been copied, for this mbarrier.
 void complete_bytes(warp& w, mbarrier& m, int64_t bytes);
+/// They have arrived. Completes the phase if nothing is pending.
+void arrive_bytes(const block_state& block, mbarrier& m, int64_t bytes);
 /// One arrival of this lane, which tensor cores make for it.
 void arrive_once(warp& w, mbarrier& m, uint32_t lane);
 /// Raises a fault unless the mbarrier of `what` is in the same block of the cluster as the target.

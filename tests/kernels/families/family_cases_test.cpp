@@ -148,7 +148,7 @@ TEST_CASE("every case's family computes what torch says, at its first point and 
 
 TEST_CASE(
   "rows are walked over in every way: alone, all by some blocks, with the next loaded ahead, "
-  "and by clusters") {
+  "by clusters, and through a ring by one group or two") {
   mock_bench bench;
   if (!bench.is_ready())
     return;
@@ -161,7 +161,7 @@ TEST_CASE(
     for (size_t point = 0; point < (*space)->size(); ++point) {
       const std::string key = (*space)->key(point);
       std::string way = one.name;
-      for (const char* part : {"/c2", "/c4", "/w1", "/w2"})
+      for (const char* part : {"/c2", "/c4", "/w1", "/w2", "/w3", "/b2"})
         way += key.find(part) == std::string::npos ? "" : part;
       if (seen.insert(way).second)
         check_point(bench, one, **space, point, 0);
@@ -170,4 +170,8 @@ TEST_CASE(
   // One case alone does not have all ways.
   const bool is_whole = std::getenv("GRISTMILL_CASE") == nullptr;
   CHECK((!is_whole || seen.empty() || seen.size() >= 8));
+  for (const char* groups : {"/w3", "/w3/b2"})
+    CHECK((!is_whole || seen.empty()
+      || std::any_of(seen.begin(), seen.end(),
+        [&](const std::string& way) { return way.find(groups) != std::string::npos; })));
 }
