@@ -13,11 +13,14 @@ using std::chrono::seconds;
 
 namespace {
 
-/// Checked programs take 100 MB each, and a machine that swaps says nothing about a broker.
+/// Checked programs take 100 MB each, and a machine that swaps says nothing about a broker. They
+/// start so slowly that those already there are served before the others have come.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int crowd = 60;
+constexpr bool comes_at_once = false;
 #else
 constexpr int crowd = 200;
+constexpr bool comes_at_once = true;
 #endif
 
 /// When each request of a user was made and granted, and what it held, from the journal.
@@ -81,8 +84,8 @@ std::pair<std::map<std::string, double>, double> shares(const history& h, uint64
 
 TEST_CASE("a crowd of shells shares two devices by weight, and is told how long it will wait") {
   double load[1] = {0};
-  const bool busy =
-    getloadavg(load, 1) == 1 && load[0] > 1.5 * double(std::thread::hardware_concurrency());
+  const bool busy = !comes_at_once
+    || (getloadavg(load, 1) == 1 && load[0] > 1.5 * double(std::thread::hardware_concurrency()));
   broker_process b({"--gpus", "sleep:2", "--quota", "u=1,v=1,w=2"});
   std::filesystem::create_directories(b.folder / "stamps");
   const std::vector<std::string> work = {
