@@ -14,7 +14,9 @@ namespace gristmill {
 namespace {
 
 using nlohmann::ordered_json;
-using namespace std::chrono;
+using std::chrono::duration_cast;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
 
 constexpr std::array<const char*, 4> states{"joining", "ready", "draining", "lost"};
 

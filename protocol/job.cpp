@@ -10,7 +10,8 @@
 
 namespace gristmill {
 
-using namespace job_parts;
+// The other half of what reads and writes a job.
+using namespace job_parts; // NOLINT(google-build-using-namespace)
 
 namespace {
 
