@@ -14,6 +14,7 @@ namespace gristmill {
 namespace {
 
 using nlohmann::ordered_json;
+using std::chrono::duration;
 using std::chrono::duration_cast;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
