@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A cluster of three nodes that is hit by one fault after the other; its verdicts must equal the calm run's.
 
-usage: bench/cluster/faults.py BUILD_FOLDER [SCENARIO...] [--each 12] [--rows 9] [--classes 33] [--node-timeout 15s]
+usage: bench/cluster/faults.py BUILD_FOLDER [SCENARIO...] [--each 40] [--rows 9] [--classes 33] [--node-timeout 15s]
                                [--heartbeat 1s] [--out FOLDER] [--markdown FILE] [--carrier auto|netem|wire] [--list]
 
 Coordinator and nodes are processes in network namespaces of their own, joined by a bridge, and speak TLS under
@@ -43,7 +43,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", type=Path, nargs="?")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
-    parser.add_argument("--each", type=int, default=12, help="candidates for each of the two problems")
+    parser.add_argument("--each", type=int, default=40, help="candidates for each of the two problems")
     parser.add_argument("--rows", type=int, default=9)
     parser.add_argument("--classes", type=int, default=33)
     parser.add_argument("--node-timeout", default="15s")
