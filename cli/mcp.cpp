@@ -26,6 +26,8 @@ using namespace std::chrono_literals;
 
 /// Agents come and go for hours; what a run may use is the user's to say.
 constexpr const char* default_budget = "24h";
+/// From the first actor to the planner.
+constexpr auto start_limit = 30s;
 /// After the last client: attempts in flight may end.
 constexpr auto drain_grace = 30s;
 
@@ -59,6 +61,7 @@ run_factories noted(run_factories make, std::shared_ptr<tool_peers> peers, run_c
     peers->tools = tools;
     peers->journal = all.journal;
     peers->run_start = all.run_start;
+    peers->filled.notify_all();
     return made;
   };
   auto compiler = make.compiler;
@@ -71,6 +74,15 @@ run_factories noted(run_factories make, std::shared_ptr<tool_peers> peers, run_c
     return made;
   };
   return make;
+}
+
+/// Waits until the run has its planner, for a client may ask before that. A run that fails at its
+/// start has none.
+void wait_for_start(tool_peers& peers, run_end& end) {
+  const auto due = std::chrono::steady_clock::now() + start_limit;
+  std::unique_lock lock(peers.mutex);
+  while (!peers.planner && !end.get() && std::chrono::steady_clock::now() < due)
+    peers.filled.wait_for(lock, 20ms);
 }
 
 /// Ends what is no part of the run, and lets go of the rest.
@@ -130,6 +142,7 @@ exit_code serve_run(const run_setup& setup, event_log log, const sigset_t& inter
         return what ? what->reason : std::string{};
       }};
     mcp_tools tools(std::move(run));
+    wait_for_start(*peers, end);
     {
       mcp_server server(mcp_session(tools.catalogue()), tools, STDIN_FILENO, STDOUT_FILENO);
       how = server.serve(interrupts);

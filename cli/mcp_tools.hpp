@@ -10,6 +10,7 @@
 #include "protocol/program/candidate_rules.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,8 @@ namespace gristmill {
 /// Actors of the run that the tools ask. Filled when the run starts, emptied before it ends.
 struct tool_peers {
   std::mutex mutex;
+  /// Filled for the first time.
+  std::condition_variable filled;
   planner_actor planner;
   agent_tools_actor tools;
   journal_actor journal;
