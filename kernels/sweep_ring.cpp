@@ -13,8 +13,6 @@ namespace {
 /// are faster than six to twelve on an H200 (56.0 and 57.1 us for 8192 rows).
 constexpr int bytes_ahead = 65536;
 constexpr int rows_ahead_max = 8;
-/// Barriers, and the parts of the numbers of a row.
-constexpr int bytes_beside = 4096;
 
 } // namespace
 
@@ -130,11 +128,13 @@ ring_plan ring_plan_of(
     "{0} * max(2, min({1}, {2} // ({3} * {0})))", point.blocks, rows_ahead_max, bytes_ahead, row);
   // At the end the groups' sums are put together where the rows were.
   const int sums = point.width * point.threads * 4;
-  return {.threads = ring_threads(point),
-    .stages = stages,
-    .shared = fmt::format("max({} * {}, {} * {})", stages, row, chunks, sums),
-    .condition =
-      fmt::format("{} * {} <= smem_per_block - {}", row, std::max(2, point.blocks), bytes_beside)};
+  return {
+    .stages = stages, .shared = fmt::format("max({} * {}, {} * {})", stages, row, chunks, sums)};
+}
+
+std::string ring_condition(const sweep_point& point, int row_bytes, const std::string& cols) {
+  return fmt::format(
+    "{} * {} <= smem_per_block - {}", cols, ring_bytes_min(point, row_bytes), bytes_beside_ring);
 }
 
 } // namespace gristmill

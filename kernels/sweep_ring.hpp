@@ -2,6 +2,7 @@
 
 #include "kernels/sweep_registers.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,18 @@ namespace gristmill {
 /// cp.async.bulk); each group of `block_threads` threads works on a row of its own. In the source
 /// the ring is there where CHUNKS > 0; STAGES, from the launch plan, is the number of rows in it.
 
+/// Shared memory that is left for barriers and the parts of the numbers of a row, in bytes.
+constexpr int bytes_beside_ring = 4096;
+
+/// What the smallest ring of a point takes, two rows for each group, with rows of `row_bytes`.
+constexpr int64_t ring_bytes_min(const sweep_point& point, int64_t row_bytes) {
+  return 2 * point.blocks * row_bytes;
+}
+
 /// One tensor of a row in the ring.
 struct ring_part {
+  /// Index into `fused_kernel::loads`.
+  size_t load = 0;
   /// Name of an element's type.
   std::string type;
   /// Variable that points to the row in global memory, and then in the ring.
@@ -39,11 +50,12 @@ std::string ring_row_read();
 
 /// Expressions of the launch plan for rows of `cols` columns.
 struct ring_plan {
-  int threads = 0;
   std::string stages;
   std::string shared;
-  std::string condition;
 };
+
+/// The launch condition: a device has room for the smallest ring.
+std::string ring_condition(const sweep_point& point, int row_bytes, const std::string& cols);
 
 ring_plan ring_plan_of(
   const sweep_point& point, int row_bytes, const std::string& cols, const std::string& chunks);

@@ -290,8 +290,8 @@ private:
     std::vector<ring_part> parts;
     for (size_t i = 0; i < loads_.size(); ++i) {
       if (loads_[i].role == load_role::element)
-        parts.push_back({std::string(type_of(i)), fmt::format("{}_of_row_{}", loads_[i].tensor, i),
-          element_bytes(kernel_.loads[i].type)});
+        parts.push_back({i, std::string(type_of(i)),
+          fmt::format("{}_of_row_{}", loads_[i].tensor, i), element_bytes(kernel_.loads[i].type)});
     }
     return parts;
   }
@@ -300,14 +300,10 @@ private:
     std::string pointers;
     const auto indices = row_indices("row", "row_", pointers);
     const auto parts = ring_parts();
-    size_t part = 0;
-    for (size_t i = 0; i < loads_.size(); ++i) {
-      if (loads_[i].role == load_role::element)
-        pointers += pointer_line(
-          i, parts[part++].pointer, loads_[i].tensor, place_of(loads_[i], "row", indices));
-    }
-    const int row_bytes = sweep_load_of(kernel_).row_bytes;
-    return fmt::format("#if CHUNKS > 0\nconst int stage_bytes = {} * {};\n", cols_, row_bytes)
+    for (const ring_part& part : parts)
+      pointers += pointer_line(part.load, part.pointer, loads_[part.load].tensor,
+        place_of(loads_[part.load], "row", indices));
+    return fmt::format("#if CHUNKS > 0\nconst int stage_bytes = {} * {};\n", cols_, row_bytes_)
       + ring_producer(pointers, parts, rows_, cols_)
       + "int stage = group; // The next row of the group.\nunsigned int parity = 0;\n#endif\n"
       + "if (group < groups) {\n" + indented(row_loop(), 2) + "}\n";
@@ -316,11 +312,8 @@ private:
   std::string load_from_ring() const {
     const auto parts = ring_parts();
     std::string loads;
-    size_t part = 0;
-    for (size_t i = 0; i < loads_.size(); ++i) {
-      if (loads_[i].role == load_role::element)
-        loads += load_vector(i, fmt::format("{}[chunk]", loads_[i].local), parts[part++].pointer);
-    }
+    for (const ring_part& part : parts)
+      loads += load_vector(part.load, loads_[part.load].local + "[chunk]", part.pointer);
     return ring_row(parts, cols_) + chunk_loop(loads) + ring_row_read();
   }
 
@@ -523,10 +516,9 @@ private:
       step["cluster"] = {cluster, 1, 1};
     step["args"] = signature_.plan_arguments();
     const bool has_ring = is_ring() && chunks != "0";
-    const ring_plan ring =
-      ring_plan_of(point_, sweep_load_of(kernel_).row_bytes, cols_text_, chunks);
+    const ring_plan ring = ring_plan_of(point_, row_bytes_, cols_text_, chunks);
     if (has_ring) {
-      step["block"] = {ring.threads, 1, 1};
+      step["block"] = {ring_threads(point_), 1, 1};
       step["shared"] = ring.shared;
     }
     steps.push_back(step);
@@ -572,8 +564,7 @@ private:
     if (point_.cluster > 1 || is_ring())
       conditions.emplace_back("arch >= 90");
     if (is_ring())
-      conditions.push_back(
-        ring_plan_of(point_, sweep_load_of(kernel_).row_bytes, cols_text_, "1").condition);
+      conditions.push_back(ring_condition(point_, row_bytes_, cols_text_));
     const int span = point_.width * point_.threads * point_.cluster;
     document["variants"] =
       json::array({variant("rows in registers", conditions, point_.width,
@@ -589,6 +580,8 @@ private:
   std::vector<swept_load> loads_;
   /// Parameters for the shares of sums over all rows, by output.
   std::map<int, std::string> sums_;
+  /// Of the tensors of a row, for one column.
+  int row_bytes_ = sweep_load_of(kernel_).row_bytes;
   /// Reductions over a row.
   int numbers_ = 0;
   int partial_ = 0;

@@ -4,6 +4,7 @@
 #include "kernels/fusion.hpp"
 #include "kernels/row_kernel_writer.hpp"
 #include "kernels/row_passes.hpp"
+#include "kernels/sweep_ring.hpp"
 #include "kernels/sweep_template.hpp"
 #include "kernels/template_space.hpp"
 
@@ -23,8 +24,8 @@ constexpr int64_t chunks_max = 8;
 /// both can hold without a rest is on the device at once.
 constexpr int64_t group_sizes[] = {16, 18};
 
-/// What a block of architecture 90 can have for a ring.
-constexpr int64_t ring_bytes_max = 228352;
+/// Shared memory of a block of architecture 90 at most, without what is beside a ring.
+constexpr int64_t ring_bytes_max = 232448 - bytes_beside_ring;
 
 struct sweep_facts {
   space_facts shapes;
@@ -107,7 +108,7 @@ bool is_feasible(const sweep_point& point, const sweep_facts& facts) {
       const bool is_worth_sharing =
         work.cols * std::max(1, facts.load.row_bytes) >= shared_row_bytes * point.cluster;
       const bool fits_ring = point.walk != row_walk::ring
-        || work.cols * facts.load.row_bytes * 2 * point.blocks <= ring_bytes_max;
+        || ring_bytes_min(point, work.cols * facts.load.row_bytes) <= ring_bytes_max;
       return work.fits_width.at(point.width) && fits_ring && work.cols <= longest
         && work.cols * 2 > span && work.cols <= chunks_max * span
         && (point.cluster == 1 || is_worth_sharing) && (!point.full || work.cols % span == 0);

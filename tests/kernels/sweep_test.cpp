@@ -17,6 +17,7 @@ namespace {
 struct written {
   generated_kernel code;
   problem target;
+  sweep_load load;
 
   /// The macro `name` where rows have `cols` columns.
   std::string macro(const std::string& name, int64_t cols, uint32_t arch = 90) const {
@@ -45,7 +46,7 @@ written write(const std::string& name, const sweep_point& point) {
   const auto one = builtin_graph(name);
   const auto kernel = fuse_with_columns(one.graph, one.target.def);
   REQUIRE_MESSAGE(kernel, (kernel ? "" : kernel.error().what));
-  return {sweep_kernel(*kernel, one.target.def, point), one.target};
+  return {sweep_kernel(*kernel, one.target.def, point), one.target, sweep_load_of(*kernel)};
 }
 
 size_t place_of(const written& one, const std::string& text) {
@@ -121,4 +122,20 @@ TEST_CASE("where there are no bulk copies, or rows that they cannot bring, there
   CHECK(one.macro("STAGES", 4100) == "0");
   // Two rows for each of two groups have 256 KiB.
   CHECK(one.macro("STAGES", 16384) == "0");
+}
+
+TEST_CASE("a ring that shared memory does not hold is not asked for") {
+  for (int groups : {1, 2}) {
+    const sweep_point point{
+      .threads = 256, .cluster = 1, .width = 4, .blocks = groups, .walk = row_walk::ring};
+    const auto one = write("softmax_backward", point);
+    const int64_t longest = sweep_columns_max(one.load, point);
+    for (int64_t cols = 1024; cols <= longest; cols += 1024) {
+      CAPTURE(groups);
+      CAPTURE(cols);
+      // `macro` resolves the plan, which fails where a block has not so much.
+      const bool has_ring = one.macro("STAGES", cols) != "0";
+      CHECK(has_ring == (2 * groups * cols * one.load.row_bytes <= 232448 - 4096));
+    }
+  }
 }

@@ -51,9 +51,10 @@ private:
   bool start_next();
   /// Every resident cluster gets a turn. Whether anything has changed.
   bool give_turns();
-  /// Runs a cluster until it is done or waits for others. Whether it is done.
-  /// Some of the bytes that are late arrive; with `need` at least those of one copy.
+  /// Some of the bytes that are late arrive, with `need` at least those of one copy. Whether any
+  /// do.
   bool deliver_late(cluster_state& c, bool need);
+  /// Runs a cluster until it is done or waits for others. Whether it is done.
   bool take_turn(resident_cluster& c);
   /// One turn of a warp. Whether it only waited.
   bool run_warp(warp& w);
